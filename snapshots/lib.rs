@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use vireo_codegen::emit::reference_docs::{Outside, reference};
+use vireo_codegen::emit::reference_docs::{Card, Outside, reference};
 use vireo_codegen::{GeneratedFile, Spec};
 
 /// What is recorded elsewhere: the machine code of ops, by the tests of `runtime/jit/src/x64/lower`.
@@ -58,7 +58,7 @@ fn is_recorded(path: &str) -> bool {
 /// Of the manual one part of each kind is recorded, which shows the form of all of them. That its pages are whole is
 /// tested in `codegen`.
 fn parts_of_the_manual(spec: &Spec) -> Vec<GeneratedFile> {
-    let files = reference(spec, &[], &Outside { sources: "../../".into(), library: None });
+    let files = reference(spec, &[], &Card::default(), &Outside { sources: "../../".into(), library: None });
     let part = |(page, anchor, name): &(&str, &str, &str)| {
         let page = files.iter().find(|file| file.path == *page)?;
         let start = if anchor.is_empty() { 0 } else { page.text.find(&format!("<h2 id=\"{anchor}\""))? };

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use vireo_codegen::emit::reference_docs::{Anchor, AnchorKind, Document, Outside, dead_links, reference};
+use vireo_codegen::emit::reference_docs::{Anchor, AnchorKind, Card, Document, Outside, dead_links, reference};
 use vireo_codegen::{GeneratedFile, Spec, load};
 
 fn spec() -> Spec {
@@ -34,7 +34,7 @@ static OUTSIDE: LazyLock<Outside> =
 
 /// The manual with the guide.
 pub(crate) fn manual() -> Vec<GeneratedFile> {
-    reference(&spec(), &[guide()], &OUTSIDE)
+    reference(&spec(), &[guide()], &Card::default(), &OUTSIDE)
 }
 
 fn page<'a>(files: &'a [GeneratedFile], path: &str) -> &'a str {
@@ -50,7 +50,7 @@ fn rendering_twice_gives_the_same_bytes() {
     let mut reversed = vireo_spec::FILES.to_vec();
     reversed.reverse();
     let again = load(&reversed).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
-    let (left, right) = (manual(), reference(&again, &[guide()], &OUTSIDE));
+    let (left, right) = (manual(), reference(&again, &[guide()], &Card::default(), &OUTSIDE));
     assert_eq!(left.len(), right.len(), "numbers of files");
     for (left, right) in left.iter().zip(&right) {
         assert!(left == right, "{} differs from {}", left.path, right.path);
@@ -63,7 +63,11 @@ fn every_link_leads_to_an_anchor_that_is_there_once() {
     assert_eq!(dead_links(&files, &OUTSIDE), Vec::<String>::new());
     let links: usize = pages(&files).map(|file| file.text.matches(" href=\"").count()).sum();
     assert!(links > 10_000, "only {links} links");
-    assert_eq!(dead_links(&reference(&spec(), &[], &OUTSIDE), &OUTSIDE), Vec::<String>::new(), "without guides");
+    assert_eq!(
+        dead_links(&reference(&spec(), &[], &Card::default(), &OUTSIDE), &OUTSIDE),
+        Vec::<String>::new(),
+        "without guides"
+    );
 }
 
 #[test]
@@ -71,7 +75,7 @@ fn dead_links_are_found() {
     let mut broken = guide();
     broken.html += "<a href=\"gone.html\">a</a><a href=\"vm.html#gone\">b</a><p id=\"flags\">c</p><a href=\"https://iree.dev\">d</a>";
     assert_eq!(
-        dead_links(&reference(&spec(), &[broken], &OUTSIDE), &OUTSIDE),
+        dead_links(&reference(&spec(), &[broken], &Card::default(), &OUTSIDE), &OUTSIDE),
         [
             "guide-tool.html: there are two anchors `flags`",
             "guide-tool.html: there is no file for the link `gone.html`",

@@ -1,6 +1,7 @@
 //! `cargo xtask docs`: writes the manual. `vireo-codegen` renders the specs; this module adds the guides, the Markdown
 //! files that are listed here, and knows where files go.
 
+mod card;
 mod markdown;
 mod outside;
 
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use vireo_codegen::GeneratedFile;
-use vireo_codegen::emit::reference_docs::{Document, Outside, dead_links, reference};
+use vireo_codegen::emit::reference_docs::{Card, Document, Outside, dead_links, reference};
 
 use crate::chore::{Failure, target, workspace};
 use crate::op;
@@ -34,6 +35,9 @@ const BUILD: &str = "How it is built";
 
 /// The page that has a link in the navigation of all pages.
 const IN_NAVIGATION: &str = "docs/support.md";
+
+/// The guide that describes the command and its flags.
+const OF_COMMAND: &str = "docs/cli.md";
 
 /// All guides, in the order of their groups.
 const GUIDES: [Guide; 22] = [
@@ -109,7 +113,7 @@ pub fn docs(arguments: &[&str]) -> Result<(), Failure> {
 /// The files of the manual. Every link leads somewhere.
 fn manual(outside: &Outside) -> Result<Vec<GeneratedFile>, Failure> {
     let spec = op::read_spec()?;
-    let mut documents = Vec::new();
+    let (mut documents, mut texts) = (Vec::new(), Vec::new());
     let mut images = BTreeSet::new();
     for guide in &GUIDES {
         let text = read(guide.file)?;
@@ -117,8 +121,12 @@ fn manual(outside: &Outside) -> Result<Vec<GeneratedFile>, Failure> {
             .map_err(|problem| Failure::Wrong(format!("{}: {problem}", guide.file)))?;
         images.extend(rendered.images.iter().cloned());
         documents.push(document(guide, rendered));
+        texts.push(text);
     }
-    let mut files = reference(&spec, &documents, outside);
+    let of_command = documents.iter().zip(&texts).find(|(document, _)| document.path == page_of(OF_COMMAND));
+    let card = of_command
+        .map_or_else(Card::default, |(document, text)| card::card(&document.path, text, &document.anchors, &texts));
+    let mut files = reference(&spec, &documents, &card, outside);
     for image in images {
         files.push(GeneratedFile { text: read(&image)?, path: file_name(&image).to_string() });
     }

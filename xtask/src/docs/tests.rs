@@ -364,3 +364,70 @@ fn figures_are_on_their_pages_and_true() {
         assert!(found.contains(needed), "no figure shows `{needed}`");
     }
 }
+
+/// Each op is in the index by purpose and on the card once, and some are where a reader looks for them.
+#[test]
+fn ops_are_found_by_what_they_do() {
+    let page = |path: &str| &MANUAL.iter().find(|file| file.path == path).unwrap().text;
+    let spec = op::read_spec().map_err(message).unwrap();
+    let (index, card) = (page("vm-purposes.html"), page("card.html"));
+    for op in &spec.vm.ops {
+        let link = format!("<a href=\"vm-{}.html#{}\">", op.family, op.mnemonic);
+        assert_eq!(index.matches(&link).count(), 1, "{} in the index", op.mnemonic);
+        assert_eq!(card.matches(&link).count(), 1, "{} on the card", op.mnemonic);
+    }
+    let part = |title: &str| {
+        let parts = index.split("<h2 ").find(|part| part.contains(&format!(">{title}<a")));
+        parts.unwrap_or_else(|| panic!("there is no part `{title}`"))
+    };
+    for (title, ops) in [
+        ("Make a constant", "const.i32 const.f64.zero"),
+        ("Calculate with integers", "add.i32 div.i64.u"),
+        ("Calculate with floats", "add.f32 atan2.f64 fpowi.f32"),
+        ("Compare", "cmp.lt.i32.s cmp.eq.ref cmp.nan.f64"),
+        ("Convert", "trunc.i32.i8 cast.f64.ui64 bitcast.i32.f32"),
+        ("Choose a value", "select.f64 switch.i32"),
+        ("Read buffers", "buffer.load.i8.u buffer.length buffer.hash"),
+        ("Make and write buffers", "buffer.alloc buffer.store.i64 buffer.copy"),
+        ("Read globals", "global.load.indirect.f64 global.load.ref"),
+        ("Write globals", "global.store.i32 global.store.ref"),
+        ("Read lists", "list.size list.get.ref"),
+        ("Make and write lists", "list.alloc list.set.i32"),
+        ("Handle references", "select.ref cast.any.ref discard.refs"),
+        ("Branch, call and return", "br call.yieldable return"),
+        ("Mark blocks and opcode sets", "block prefix.ext_f32"),
+    ] {
+        for op in ops.split(' ') {
+            assert!(part(title).contains(&format!("<code>{op}</code>")), "{op} is not under `{title}`");
+        }
+    }
+    // Ops of one sentence are in one row.
+    assert!(
+        part("Calculate with integers")
+            .contains("#add.i32\"><code>add.i32</code></a> <a href=\"vm-integer64.html#add.i64\">")
+    );
+}
+
+/// The card has all commands, the flags that examples use most, and rules for the printer that make it one sheet.
+#[test]
+fn the_card_has_commands_flags_and_ops() {
+    let page = |path: &str| &MANUAL.iter().find(|file| file.path == path).unwrap().text;
+    let card = page("card.html");
+    let lists = elements(card, "dl");
+    let names = |list: &str| elements(list, "dt").iter().map(|(_, name)| without_tags(name)).collect::<Vec<_>>();
+    let [(_, commands), (_, flags)] = lists[..] else { panic!("commands and flags, found {} lists", lists.len()) };
+    let (commands, flags) = (names(commands), names(flags));
+    for needed in ["vireo run", "vireo check", "vireo disasm", "vireo devices"] {
+        assert!(commands.iter().any(|command| command == needed), "{needed} is not among {commands:?}");
+    }
+    assert!((10..=18).contains(&flags.len()), "{flags:?}");
+    for needed in ["--module", "--input", "--device"] {
+        assert!(flags.iter().any(|flag| flag == needed), "{needed} is not among {flags:?}");
+    }
+    assert!(card.contains("guide-cli.html#flag-input") && card.contains("guide-cli.html#vireo-run"));
+    let print = page("style.css").split("@media print").nth(1).expect("rules for printers");
+    for rule in ["main:has(.card) { page: card; }", ".card { columns: 3; font-size: 6.6pt;", "@page card { size: A4;"] {
+        assert!(print.contains(rule), "there is no `{rule}`");
+    }
+    assert!(page("index.html").contains("href=\"card.html\"") && page("vm.html").contains("href=\"vm-purposes.html\""));
+}

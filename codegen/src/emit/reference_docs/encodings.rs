@@ -9,9 +9,12 @@ use super::page::Page;
 use super::stream::{self, Operand};
 use crate::model::vm::{FieldKind, Isa, Op};
 
+/// The name of the page.
+pub(super) const PATH: &str = "vm-encodings.html";
+
 /// The page.
 pub(super) fn page(isa: &Isa) -> Page {
-    let mut page = Page::new("vm-encodings.html", "Encodings", "vm-encodings.html");
+    let mut page = Page::new(PATH, "Encodings", "vm.html");
     page.text(
         "An encoding is a list of operands that follow the opcode without padding, except where a kind of field asks for it. The \
          parameters in parentheses are types that an op puts in: `add.i32` has the encoding `binary(i32)`.",

@@ -5,7 +5,7 @@ use super::html::{inline, link};
 use super::outside::Outside;
 use super::page::Page;
 use super::shell::TITLE;
-use super::{links, names};
+use super::{card, links, names, purposes};
 use crate::load::Spec;
 use crate::model::vm::Isa;
 
@@ -48,6 +48,8 @@ fn beginnings(documents: &[Document], outside: &Outside) -> Vec<Vec<String>> {
         rows.push(row("look up a type or function of the library", library, "Documentation of the library"));
     }
     rows.push(row("read the bytecode of a program", "vm.html", "Instruction set"));
+    rows.push(row("find an op by what it does", purposes::PATH, "Ops by what they do"));
+    rows.push(row("have commands, flags and ops on one sheet", card::PATH, "Card"));
     rows.push(row("know what a program may import", "abi.html#modules", "Modules"));
     rows.push(row("write a driver", "hal.html", "Hardware abstraction layer"));
     rows.push(row("read or write the files", "schema.html", "File formats"));

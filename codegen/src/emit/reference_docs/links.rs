@@ -7,7 +7,12 @@ use crate::sem::Primitive;
 
 /// A link to an op.
 pub(super) fn op(op: &Op) -> String {
-    code_link(&format!("{}#{}", family_path(&op.family), op.mnemonic), &op.mnemonic)
+    code_link(&op_path(op), &op.mnemonic)
+}
+
+/// The place that describes an op.
+pub(super) fn op_path(op: &Op) -> String {
+    format!("{}#{}", family_path(&op.family), op.mnemonic)
 }
 
 /// A link to the encoding of an op.

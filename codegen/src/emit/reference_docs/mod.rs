@@ -11,6 +11,7 @@ use crate::load::Spec;
 
 mod abi;
 mod amdgpu;
+mod card;
 mod check;
 mod diagram;
 mod documents;
@@ -30,6 +31,7 @@ mod op;
 mod outside;
 mod page;
 mod primitives;
+mod purposes;
 mod schema;
 mod shell;
 mod stream;
@@ -37,6 +39,7 @@ mod text;
 mod vm;
 mod words;
 
+pub use card::{Card, CardEntry};
 pub use check::dead_links;
 pub use documents::{Anchor, AnchorKind, Document};
 pub use dwords::packet_diagrams;
@@ -47,10 +50,8 @@ use page::Page;
 use shell::Shell;
 
 /// The sections of the reference: their first pages and names.
-const SECTIONS: [(&str, &str); 9] = [
+const SECTIONS: [(&str, &str); 7] = [
     ("vm.html", "Instruction set"),
-    ("vm-encodings.html", "Encodings"),
-    ("vm-primitives.html", "Primitives"),
     ("abi.html", "Calling conventions"),
     ("hal.html", "HAL"),
     ("amdgpu.html", "AMD GPUs"),
@@ -59,11 +60,14 @@ const SECTIONS: [(&str, &str); 9] = [
     ("words.html", "Words"),
 ];
 
-/// The manual of `spec` with `documents`, sorted by path, with links to `outside`; `index.html` is where to start.
-pub fn reference(spec: &Spec, documents: &[Document], outside: &Outside) -> Vec<GeneratedFile> {
+/// The manual of `spec` with `documents` and `card`, sorted by path, with links to `outside`; `index.html` is where to
+/// start.
+pub fn reference(spec: &Spec, documents: &[Document], card: &Card, outside: &Outside) -> Vec<GeneratedFile> {
     let mut pages = vec![front::page(spec, documents, outside)];
     pages.extend(documents::pages(documents));
     pages.extend(spec_pages(spec));
+    pages.push(purposes::page(&spec.vm));
+    pages.push(card::page(&spec.vm, card));
     let names = names::data(&pages);
     pages.push(names::page(&pages));
 
@@ -74,6 +78,7 @@ pub fn reference(spec: &Spec, documents: &[Document], outside: &Outside) -> Vec<
     let linked = documents.iter().filter(|document| document.in_navigation);
     sections.extend(linked.map(|document| (document.path.as_str(), document.title.as_str())));
     sections.extend(SECTIONS);
+    sections.push((card::PATH, "Card"));
     sections.push((names::PATH, "All names"));
     let shell = Shell { sections, outside };
 

@@ -7,9 +7,12 @@ use super::page::Page;
 use crate::model::vm::{Body, Isa};
 use crate::sem::{Effect, Lowering, Primitive};
 
+/// The name of the page.
+pub(super) const PATH: &str = "vm-primitives.html";
+
 /// The page.
 pub(super) fn page(isa: &Isa) -> Page {
-    let mut page = Page::new("vm-primitives.html", "Primitives", "vm-primitives.html");
+    let mut page = Page::new(PATH, "Primitives", "vm.html");
     page.text(
         "Semantics are method calls of these primitives, and of nothing else. Each has one definition, which all tiers are compared \
          with. `N` and `L` are `i32` or `i64`, `F` is `f32` or `f64`, `T` any of the four, the same in all places of one use; `bits(F)` is the \

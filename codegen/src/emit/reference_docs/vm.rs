@@ -6,7 +6,7 @@ use super::html::{self, code, inline};
 use super::name::NameKind;
 use super::page::Page;
 use super::text::first_sentence;
-use super::{links, op};
+use super::{encodings, links, op, primitives, purposes};
 use crate::model::status::StatusCode;
 use crate::model::vm::{Isa, Op};
 
@@ -48,6 +48,11 @@ fn overview(isa: &Isa) -> Page {
         ]
     });
     page.table(&["Version", "Written by", "New ops", "What it is"], &rows.collect::<Vec<_>>());
+
+    let pages =
+        [(purposes::PATH, "Ops by what they do"), (encodings::PATH, "Encodings"), (primitives::PATH, "Primitives")];
+    let pages = pages.map(|(path, title)| html::link(path, title)).join(", ");
+    page.html(format!("<p>More about ops: {pages}.</p>"));
 
     stream(isa, &mut page);
     page.part("constants", "Constants");
