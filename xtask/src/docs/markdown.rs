@@ -46,15 +46,20 @@ type Resolve<'r> = &'r dyn Fn(&str) -> Result<Target, String>;
 /// The file that code names, such as `docs/cli.md`; none if it names none.
 type Named<'r> = &'r dyn Fn(&str) -> Option<Target>;
 
+/// The file that a telephone shows instead of an image; none if that is the same.
+type Narrow<'r> = &'r dyn Fn(&str) -> Option<String>;
+
 /// Renders `text`.
 ///
 /// # Errors
 /// If there is no title, or a link that `resolve` refuses.
-pub fn render(text: &str, resolve: Resolve<'_>, named: Named<'_>) -> Result<Rendered, String> {
+pub fn render(text: &str, resolve: Resolve<'_>, named: Named<'_>, narrow: Narrow<'_>) -> Result<Rendered, String> {
     let mut events: Vec<Event<'_>> = Parser::new_ext(text, Options::ENABLE_TABLES).collect();
     let mut writer = Writer {
         resolve,
         named,
+        narrow,
+        is_narrowed: false,
         is_linked: false,
         rendered: Rendered::default(),
         ids: BTreeMap::new(),
@@ -85,6 +90,9 @@ fn take_title(events: &mut Vec<Event<'_>>) -> Option<String> {
 struct Writer<'r> {
     resolve: Resolve<'r>,
     named: Named<'r>,
+    narrow: Narrow<'r>,
+    /// Whether the image has another one for telephones.
+    is_narrowed: bool,
     /// Whether the text belongs to a link, or to a heading, which has a link of its own. Links do not nest.
     is_linked: bool,
     rendered: Rendered,
@@ -166,7 +174,14 @@ impl Writer<'_> {
                 Some((_, code)) => code.push_str(text),
                 None => out.push(rest[0].clone()),
             },
-            Event::Start(Tag::Image { .. }) => out.push(self.image(&rest[0])?),
+            Event::Start(Tag::Image { .. }) => {
+                let image = self.image(&rest[0], out)?;
+                out.push(image);
+            }
+            Event::End(TagEnd::Image) => {
+                out.push(rest[0].clone());
+                out.extend(std::mem::take(&mut self.is_narrowed).then(|| raw("</picture>")));
+            }
             // The manual has elements of its own making only; others are shown as they are written.
             Event::Html(text) | Event::InlineHtml(text) => out.push(Event::Text(text.clone())),
             other => out.push(other.clone()),
@@ -196,13 +211,18 @@ impl Writer<'_> {
         out.extend(self.before_cell.take().map(|html| Event::InlineHtml(html.into())));
     }
 
-    /// An image with the name of its file, which is taken along.
-    fn image<'a>(&mut self, event: &Event<'a>) -> Result<Event<'a>, String> {
+    /// An image with the name of its file, which is taken along, and before it the one for telephones.
+    fn image<'a>(&mut self, event: &Event<'a>, out: &mut Vec<Event<'a>>) -> Result<Event<'a>, String> {
         let mut event = event.clone();
         if let Event::Start(Tag::Image { dest_url, .. }) = &mut event {
             let Target::Source(path) = (self.resolve)(dest_url)? else {
                 return Err(format!("expected an image of the repository, got `{dest_url}`"));
             };
+            if let Some(narrow) = (self.narrow)(&path) {
+                self.is_narrowed = true;
+                let source = format!("<source media=\"(max-width: 40rem)\" srcset=\"{}\">", escape(&narrow));
+                out.push(Event::InlineHtml(format!("<picture>{source}").into()));
+            }
             *dest_url = path.rsplit('/').next().unwrap_or(&path).to_string().into();
             self.rendered.images.push(path);
         }
@@ -307,7 +327,7 @@ mod tests {
             link => Ok(Target::Page(link.replace(".md", ".html"))),
         };
         let named = |code: &str| code.starts_with("src/").then(|| Target::Source(code.to_string()));
-        render(text, &resolve, &named).unwrap_or_else(|problem| panic!("{problem}"))
+        render(text, &resolve, &named, &|_| None).unwrap_or_else(|problem| panic!("{problem}"))
     }
 
     #[test]
@@ -373,12 +393,22 @@ mod tests {
     }
 
     #[test]
+    fn telephones_show_other_images() {
+        let resolve = |link: &str| Ok(Target::Source(link.to_string()));
+        let narrow = |path: &str| path.strip_suffix("a.svg").map(|_| "a-narrow.svg".to_string());
+        let rendered = render("# T\n![a](b/a.svg) ![c](b/c.svg)\n", &resolve, &|_| None, &narrow).unwrap();
+        let picture = "<picture><source media=\"(max-width: 40rem)\" srcset=\"a-narrow.svg\"><img src=\"a.svg\" alt=\"a\" /></picture>";
+        assert_eq!(rendered.html, format!("<p>{picture} <img src=\"c.svg\" alt=\"c\" /></p>\n"));
+        assert_eq!(rendered.images, ["b/a.svg", "b/c.svg"]);
+    }
+
+    #[test]
     fn what_cannot_be_rendered_is_refused() {
         let resolve = |link: &str| match link {
             "gone" => Err("the link `gone` leads nowhere".to_string()),
             link => Ok(Target::Page(link.to_string())),
         };
-        let refused = |text: &str| render(text, &resolve, &|_| None).unwrap_err();
+        let refused = |text: &str| render(text, &resolve, &|_| None, &|_| None).unwrap_err();
         assert_eq!(refused("text"), "expected a document that begins with `# Title`");
         assert_eq!(refused("# T\n[a](gone)"), "the link `gone` leads nowhere");
         assert_eq!(refused("# T\n![a](http://b/c.png)"), "expected an image of the repository, got `http://b/c.png`");

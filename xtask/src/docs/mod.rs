@@ -5,12 +5,12 @@ mod card;
 mod markdown;
 mod outside;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use vireo_codegen::GeneratedFile;
-use vireo_codegen::emit::reference_docs::{Card, Document, Outside, dead_links, reference};
+use vireo_codegen::emit::reference_docs::{Card, Document, Outside, dead_links, narrow_packet_diagrams, reference};
 
 use crate::chore::{Failure, target, workspace};
 use crate::op;
@@ -35,6 +35,9 @@ const BUILD: &str = "How it is built";
 
 /// The page that has a link in the navigation of all pages.
 const IN_NAVIGATION: &str = "docs/support.md";
+
+/// The folder with the diagrams of packets, as `packet_diagrams` draws them.
+const PACKETS: &str = "docs/packets";
 
 /// The guide that describes the command and its flags.
 const OF_COMMAND: &str = "docs/cli.md";
@@ -114,10 +117,17 @@ pub fn docs(arguments: &[&str]) -> Result<(), Failure> {
 fn manual(outside: &Outside) -> Result<Vec<GeneratedFile>, Failure> {
     let spec = op::read_spec()?;
     let (mut documents, mut texts) = (Vec::new(), Vec::new());
+    let telephones: BTreeMap<String, GeneratedFile> = spec.api("amdgpu").map_or_else(Vec::new, narrow_packet_diagrams)
+        .into_iter()
+        .map(|file| {
+            (format!("{PACKETS}/{}", file.path), GeneratedFile { path: format!("narrow-{}", file.path), ..file })
+        })
+        .collect();
+    let narrow = |image: &str| telephones.get(image).map(|file| file.path.clone());
     let mut images = BTreeSet::new();
     for guide in &GUIDES {
         let text = read(guide.file)?;
-        let rendered = markdown::render(&text, &|link| resolve(guide.file, link), &named)
+        let rendered = markdown::render(&text, &|link| resolve(guide.file, link), &named, &narrow)
             .map_err(|problem| Failure::Wrong(format!("{}: {problem}", guide.file)))?;
         images.extend(rendered.images.iter().cloned());
         documents.push(document(guide, rendered));
@@ -129,6 +139,7 @@ fn manual(outside: &Outside) -> Result<Vec<GeneratedFile>, Failure> {
     let mut files = reference(&spec, &documents, &card, outside);
     for image in images {
         files.push(GeneratedFile { text: read(&image)?, path: file_name(&image).to_string() });
+        files.extend(telephones.get(&image).cloned());
     }
     match dead_links(&files, outside).as_slice() {
         [] => Ok(files),

@@ -62,8 +62,12 @@ fn guides_lead_to_their_neighbours() {
 #[test]
 fn every_guide_says_what_it_is_about() {
     for guide in &GUIDES {
-        let rendered =
-            markdown::render(&read(guide.file).map_err(message).unwrap(), &|link| resolve(guide.file, link), &|_| None);
+        let rendered = markdown::render(
+            &read(guide.file).map_err(message).unwrap(),
+            &|link| resolve(guide.file, link),
+            &|_| None,
+            &|_| None,
+        );
         assert!(!rendered.unwrap().summary.is_empty(), "{}: expected a paragraph below the title", guide.file);
     }
 }
@@ -173,6 +177,18 @@ fn figures_fit_telephones() {
         narrow_ones += narrow;
     }
     assert!(narrow_ones > 100, "only {narrow_ones} figures are drawn for telephones");
+    // Images of packets in guides, too.
+    let mut pictures = 0;
+    for file in MANUAL.iter() {
+        for (_, picture) in elements(&file.text, "picture") {
+            let name = attribute(picture, "srcset").expect("an image for telephones");
+            let image = MANUAL.iter().find(|file| file.path == name).unwrap_or_else(|| panic!("there is no {name}"));
+            let width: u32 = attribute(&image.text, "width").and_then(|width| width.parse().ok()).expect("a width");
+            assert!(width <= TELEPHONE, "{name} is {width} pixels wide");
+            pictures += 1;
+        }
+    }
+    assert!(pictures > 20, "only {pictures} images have another one for telephones");
 }
 
 /// The text of an element: without its tags, and with the letters that entities stand for.

@@ -51,6 +51,15 @@ impl Field {
 /// `NAME.svg` for each layout that packet processors, drivers and kernels share, and for each word of bit fields that
 /// is in none of them.
 pub fn packet_diagrams(amdgpu: &Api) -> Vec<GeneratedFile> {
+    files_for(Screen::Wide, amdgpu)
+}
+
+/// `NAME.svg` for the same, drawn for telephones.
+pub fn narrow_packet_diagrams(amdgpu: &Api) -> Vec<GeneratedFile> {
+    files_for(Screen::Narrow, amdgpu)
+}
+
+fn files_for(screen: Screen, amdgpu: &Api) -> Vec<GeneratedFile> {
     let shared = amdgpu.files.iter().filter(|file| file.stem != LIBRARY);
     let layouts: Vec<&Layout> = shared.flat_map(|file| &file.layouts).collect();
     let is_in_one = |word: &Word| {
@@ -67,7 +76,7 @@ pub fn packet_diagrams(amdgpu: &Api) -> Vec<GeneratedFile> {
     let all = of_layouts.chain(words);
     let mut files: Vec<GeneratedFile> = all
         .map(|(name, fields, bits)| {
-            let Drawing { width, height, body } = drawn(Screen::Wide, &fields, bits);
+            let Drawing { width, height, body } = drawn(screen, &fields, bits);
             let text = format!(
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">\n\
                  <title>{}</title>\n<style>{STYLE}</style>\n{body}</svg>\n",

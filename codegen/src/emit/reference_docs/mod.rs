@@ -42,7 +42,7 @@ mod words;
 pub use card::{Card, CardEntry};
 pub use check::dead_links;
 pub use documents::{Anchor, AnchorKind, Document};
-pub use dwords::packet_diagrams;
+pub use dwords::{narrow_packet_diagrams, packet_diagrams};
 pub use highlight::highlight;
 pub use html::{SOURCE, cell_label};
 pub use outside::Outside;
