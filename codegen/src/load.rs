@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 use crate::check;
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::{self, Entry};
-use crate::model::instruction_set::InstructionSet;
-use crate::model::{abi, api, gfx, hal, names, schema, vm};
-use crate::sem::Vocabulary;
+use crate::model::{abi, amdgpu, gfx, hal, jit, names, schema, vm};
 
 /// Every fact of `spec/`, checked.
 #[derive(Clone, Debug)]
@@ -27,6 +25,8 @@ pub struct Spec {
     pub hal: hal::Hal,
     /// `spec/names/`: words that programs, hosts or files write.
     pub names: Vec<names::Names>,
+    /// `spec/jit/`: rewrites of nodes of the JIT's graph.
+    pub rewrites: Vec<jit::Rewrite>,
 }
 
 impl Spec {
@@ -82,7 +82,17 @@ fn folder_of(path: &str) -> Option<(&'static str, &str)> {
 /// All errors of all files, sorted by place. A spec with an error is never returned.
 pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
     let mut diagnostics = Diagnostics::default();
-    let mut folders: BTreeMap<(&str, &str), Vec<Entry>> = BTreeMap::new();
+    let mut rooms: [Vec<Entry>; 8] = Default::default();
+    const PREFIXES: [&str; 8] = [
+        "spec/vm/",
+        "spec/abi/",
+        "spec/schema/",
+        "spec/hal/",
+        "spec/amdgpu/",
+        "spec/gfx11/",
+        "spec/names/",
+        "spec/jit/",
+    ];
     let mut files = files.to_vec();
     files.sort_by_key(|(path, _)| *path);
     for (path, text) in files.iter().copied() {
@@ -95,21 +105,12 @@ pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
         };
         folders.entry(folder).or_default().extend(entry::split(path, text, &mut diagnostics));
     }
-    let entries = |name: &'static str| folders.get(&(name, "")).map_or(&[][..], Vec::as_slice);
-    let below = |parent: &'static str| folders.iter().filter(move |((folder, _), _)| *folder == parent);
-    let abi = abi::Abi::load(entries("abi"), &mut diagnostics);
-    let primitives = Vocabulary::load(entries("primitives"), &mut diagnostics);
-    let mut instruction_sets: BTreeMap<String, InstructionSet> = BTreeMap::new();
-    for ((_, name), entries_of_set) in below("isa") {
-        let set = InstructionSet::load(name, entries_of_set, &primitives, &abi, &instruction_sets, &mut diagnostics);
-        instruction_sets.extend(set.map(|set| (name.to_string(), set)));
-    }
-    let apis =
-        below("api").map(|((_, name), entries)| (name.to_string(), api::Api::load(name, entries, &mut diagnostics)));
+    let [vm, abi, schema, hal, amdgpu, gfx11, names, rewrites] = &rooms;
+    let abi = abi::Abi::load(abi, &mut diagnostics);
+    let isa = vm::Isa::load(vm, &abi, &mut diagnostics);
     let spec = Spec {
-        apis: apis.collect(),
-        instruction_sets,
-        primitives,
+        rewrites: jit::load(rewrites, &isa.primitives, &mut diagnostics),
+        vm: isa,
         abi,
         schema: schema::Schema::load(entries("schema"), &mut diagnostics),
         hal: hal::Hal::load(entries("hal"), &mut diagnostics),

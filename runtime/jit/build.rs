@@ -2,5 +2,5 @@
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(fuzzing)");
-    vireo_codegen::build::generate(vireo_spec::FILES, &["vm/jit", "vm/primitive"]);
+    vireo_codegen::build::generate(vireo_spec::FILES, &["vm/jit", "vm/primitive", "jit/rewrites", "jit/rewrite_tests"]);
 }

@@ -246,7 +246,7 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
                 })
             }
 
-            #[doc = " The bits of its value, if it works on two integers or makes one of another width, and `operands` are their bits. `of` is the"]
+            #[doc = " The bits of its value, if it works on integers or makes one of another width, and `operands` are their bits. `of` is the"]
             #[doc = " type that this use works on."]
             pub fn known(self, of: Scalar, operands: &[u64]) -> Option<u64> {
                 Some(match (self, of, operands) {
@@ -307,7 +307,7 @@ fn fill(op: &Op) -> Option<TokenStream> {
     Some(quote!(Op::#variant { #buffer, #index, #count, .. } => (#buffer, #index, #count, #shift),))
 }
 
-/// The arms that compute a primitive of two integers, or a conversion between their widths.
+/// The arms that compute a primitive of two or three integers, or a conversion between their widths.
 fn known_bits(primitive: &Primitive) -> Option<TokenStream> {
     let (variant, name) = (ident(primitive.variant()), ident(primitive.name()));
     if primitive.effect() != Effect::Pure || primitive.lowering() != Lowering::Instructions {
@@ -322,12 +322,13 @@ fn known_bits(primitive: &Primitive) -> Option<TokenStream> {
         _ => quote!(#bits as i64),
     };
     match (primitive.params(), primitive.result()) {
-        ([Sig::N, Sig::N], Sig::N) => {
+        (operands @ ([Sig::N, Sig::N] | [Sig::N, Sig::N, Sig::N]), Sig::N) => {
+            let names: Vec<_> = ["a", "b", "c"].into_iter().take(operands.len()).map(ident).collect();
             let arms = [Scalar::I32, Scalar::I64].map(|of| {
                 let (key, ty) = (ident(&format!("{of:?}")), ident(of.name()));
-                let (a, b) = (value(of, quote!(a)), value(of, quote!(b)));
-                let bits = bits(of, quote!(<#ty as Int>::#name(#a, #b)));
-                quote!((Primitive::#variant, Scalar::#key, &[a, b]) => #bits,)
+                let values = names.iter().map(|name| value(of, quote!(#name)));
+                let bits = bits(of, quote!(<#ty as Int>::#name(#(#values),*)));
+                quote!((Primitive::#variant, Scalar::#key, &[#(#names),*]) => #bits,)
             });
             Some(quote!(#(#arms)*))
         }

@@ -8,6 +8,7 @@ pub mod gfx;
 pub mod hal;
 pub mod instruction_set;
 pub mod int;
+pub mod jit;
 pub mod names;
 pub mod schema;
 pub mod status;

@@ -16,6 +16,7 @@ mod mini;
 mod names;
 mod real_spec;
 mod reference_docs;
+mod rewrites;
 mod schema;
 mod search;
 #[path = "../../../runtime/tests/support/skip.rs"]

@@ -23,3 +23,25 @@ pub mod vm {
         include!(concat!(env!("OUT_DIR"), "/vm/primitive.rs"));
     }
 }
+
+/// Generated from `spec/jit`.
+pub mod jit {
+    /// The rewrites of nodes.
+    pub(crate) mod rewrites {
+        use crate::generated::vm::primitive::Primitive;
+        use crate::ir::graph::{Graph, NodeId};
+        use crate::ir::rewrite::{Simpler, is_constant, is_same};
+        use crate::ir::types::Scalar;
+
+        include!(concat!(env!("OUT_DIR"), "/jit/rewrites.rs"));
+    }
+
+    /// A test of each of them.
+    #[cfg(test)]
+    mod rewrite_tests {
+        use crate::interp::prim::{self, Int};
+        use crate::tests::rewrites::holds;
+
+        include!(concat!(env!("OUT_DIR"), "/jit/rewrite_tests.rs"));
+    }
+}

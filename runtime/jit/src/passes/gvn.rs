@@ -5,10 +5,11 @@
 use std::hash::{BuildHasher, Hash, Hasher};
 
 use super::replacements::Replacements;
-use super::simplify::{Simpler, simplify};
+use super::simplify::simplify;
 use crate::analysis::dominators::Dominators;
 use crate::ir::graph::{BlockIndex, Graph, Kind, NodeId};
 use crate::ir::hash::{self, RandomState, Table};
+use crate::ir::rewrite::Simpler;
 use crate::ir::types::{Effect, Scalar, Ty};
 
 /// Whether two nodes of this kind with the same operands have the same value and effect.

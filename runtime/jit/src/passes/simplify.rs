@@ -1,66 +1,33 @@
-//! Simplification: what a node is that constant operands make trivial. The builder folds constants of the bytecode;
-//! those that are met here come from the passes for loops, whose guards compute with starts and bounds that are mostly
-//! constant. Value numbering simplifies each node before it looks for another one.
+//! Simplification: finds the simpler form of a node that constant operands make trivial. The builder folds constants of
+//! the bytecode; those that are met here come from the passes for loops, whose guards compute with starts and bounds
+//! that are mostly constant. Value numbering simplifies each node before it looks for another one. Rewrites of
+//! primitives are entries of `spec/jit`.
 
 use smallvec::SmallVec;
 
+use crate::generated::jit::rewrites::rewrite;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Graph, Kind, NodeId};
+use crate::ir::rewrite::Simpler;
 use crate::ir::types::{Effect, Scalar, Ty};
 
-/// The replacement of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Simpler {
-    /// A constant with these bits, of this type.
-    Constant(Scalar, u64),
-    /// This operand of it.
-    Operand(NodeId),
-    /// Nothing: it is a check that holds.
-    Holds,
-}
-
-/// The replacement of a node of a kind with these operands; none if it is as simple as it can be.
+/// The replacement of a node of a kind with these operands.
 pub(super) fn simplify(graph: &Graph, kind: Kind, args: &[NodeId]) -> Option<Simpler> {
-    let constant = |index: usize| args.get(index).and_then(|arg| graph.constant(*arg));
     match kind {
-        Kind::InRange => (constant(0)? < constant(1)?).then_some(Simpler::Holds),
-        Kind::Primitive(Primitive::Select, _) => {
-            let is_same = args[1] == args[2] || constant(1).is_some_and(|bits| Some(bits) == constant(2));
-            is_same.then_some(Simpler::Operand(args[1]))
-        }
+        Kind::InRange => (graph.constant(args[0])? < graph.constant(args[1])?).then_some(Simpler::Holds),
         Kind::Primitive(primitive, of) if primitive.effect() == Effect::Pure => {
-            if let Some((result, bits)) = known(graph, primitive, of, args) {
-                return Some(Simpler::Constant(result, bits));
-            }
-            match (primitive, of) {
-                (Primitive::WrappingAdd, _) if constant(0) == Some(0) => Some(Simpler::Operand(args[1])),
-                (Primitive::WrappingAdd | Primitive::WrappingSub, _) if constant(1) == Some(0) => {
-                    Some(Simpler::Operand(args[0]))
-                }
-                (Primitive::WrappingMul, _) if constant(1) == Some(1) => Some(Simpler::Operand(args[0])),
-                (Primitive::WrappingMul, _) if constant(0) == Some(1) => Some(Simpler::Operand(args[1])),
-                (Primitive::WrappingMulAdd, _) if constant(0) == Some(0) || constant(1) == Some(0) => {
-                    Some(Simpler::Operand(args[2]))
-                }
-                _ => None,
-            }
+            rewrite(graph, primitive, of, args).or_else(|| known(graph, primitive, of, args))
         }
         _ => None,
     }
 }
 
-/// The type and the bits of the value of a primitive with constant operands.
-fn known(graph: &Graph, primitive: Primitive, of: Scalar, args: &[NodeId]) -> Option<(Scalar, u64)> {
+/// The value of a primitive with constant operands.
+fn known(graph: &Graph, primitive: Primitive, of: Scalar, args: &[NodeId]) -> Option<Simpler> {
     let constants: SmallVec<[u64; 3]> = args.iter().map(|arg| graph.constant(*arg)).collect::<Option<_>>()?;
-    let bits = match (primitive, constants.as_slice()) {
-        (Primitive::WrappingMulAdd, &[a, b, c]) => {
-            let product = Primitive::WrappingMul.known(of, &[a, b])?;
-            Primitive::WrappingAdd.known(of, &[product, c])?
-        }
-        _ => primitive.known(of, &constants)?,
-    };
+    let bits = primitive.known(of, &constants)?;
     match primitive.result(of) {
-        Ty::Scalar(result) => Some((result, bits)),
+        Ty::Scalar(result) => Some(Simpler::Constant(result, bits)),
         _ => None,
     }
 }

@@ -1,5 +1,7 @@
 //! Verified functions of assembled texts and of the fixtures, for tests of the compiler.
 
+pub(crate) mod rewrites;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
