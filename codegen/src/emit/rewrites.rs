@@ -1,6 +1,6 @@
 //! Emits `jit/rewrites.rs`: the function that finds the rewrite of `spec/jit` whose pattern a node has.
 
-use proc_macro2::{Literal, TokenStream};
+use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
 use crate::emit::file::{GeneratedFile, comment, source};
@@ -10,60 +10,21 @@ use crate::model::jit::{Form, Operand, Rewrite};
 
 /// The files of this artifact.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
-    // Those of one primitive share an arm of the match.
-    let mut by_primitive: Vec<(&str, Vec<&Rewrite>)> = Vec::new();
-    for rewrite in &spec.rewrites {
-        let variant = rewrite.primitive.variant();
-        match by_primitive.iter_mut().find(|(other, _)| *other == variant) {
-            Some((_, rewrites)) => rewrites.push(rewrite),
-            None => by_primitive.push((variant, vec![rewrite])),
-        }
-    }
-    let arms = by_primitive.iter().map(|(variant, rewrites)| arm(variant, rewrites));
+    let arms = spec.rewrites.iter().map(arms);
     let tokens = quote! {
         #[doc = " What a node of a primitive with these operands is equal to, if a rewrite says so. `of` is the type that this use works on."]
         pub(crate) fn rewrite(graph: &Graph, primitive: Primitive, of: Scalar, operands: &[NodeId]) -> Option<Simpler> {
-            match (primitive, operands) {
+            Some(match (primitive, operands) {
                 #(#arms)*
-                _ => {}
-            }
-            None
+                _ => return None,
+            })
         }
     };
     vec![source("jit/rewrites.rs", "spec/jit/*.yaml", tokens)]
 }
 
-/// The arm for all rewrites of one primitive.
-fn arm(variant: &str, rewrites: &[&Rewrite]) -> TokenStream {
-    let count = rewrites.iter().flat_map(|rewrite| &rewrite.forms).map(|form| form.operands.len()).max().unwrap_or(0);
-    let checks: TokenStream = rewrites.iter().map(|rewrite| checks(rewrite)).collect();
-    let is_used = |index: usize| {
-        let name = operand_name(index).to_string();
-        mentions(&checks, &name)
-    };
-    let names = (0..count).map(|index| {
-        let name = operand_name(index);
-        if is_used(index) { quote!(#name) } else { quote!(_) }
-    });
-    let variant = ident(variant);
-    quote!((Primitive::#variant, &[#(#names),*]) => { #checks })
-}
-
-/// Whether a name is somewhere in tokens.
-fn mentions(tokens: &TokenStream, name: &str) -> bool {
-    tokens.clone().into_iter().any(|token| match token {
-        proc_macro2::TokenTree::Group(group) => mentions(&group.stream(), name),
-        proc_macro2::TokenTree::Ident(ident) => ident == name,
-        _ => false,
-    })
-}
-
-fn operand_name(index: usize) -> proc_macro2::Ident {
-    format_ident!("operand_{index}")
-}
-
-/// The checks of a rewrite: one for all types that have the same constants.
-fn checks(rewrite: &Rewrite) -> TokenStream {
+/// The arms of a rewrite: one for all types that have the same constants.
+fn arms(rewrite: &Rewrite) -> TokenStream {
     let mut groups: Vec<Vec<&Form>> = Vec::new();
     for form in &rewrite.forms {
         let is_same = |group: &&mut Vec<&Form>| {
@@ -74,27 +35,29 @@ fn checks(rewrite: &Rewrite) -> TokenStream {
             None => groups.push(vec![form]),
         }
     }
-    let origin = comment(&rewrite.origin.to_string());
-    let checks = groups.iter().map(|group| check(group));
-    quote!(#origin #(#checks)*)
+    let (variant, origin) = (ident(rewrite.primitive.variant()), comment(&rewrite.origin.to_string()));
+    let arms = groups.iter().map(|group| arm(&variant, &origin, group));
+    quote!(#(#arms)*)
 }
 
-fn check(forms: &[&Form]) -> TokenStream {
+fn arm(variant: &Ident, origin: &TokenStream, forms: &[&Form]) -> TokenStream {
     let Some(form) = forms.first() else { return TokenStream::new() };
     let types = forms.iter().map(|form| ident(&format!("{:?}", form.of)));
     let mut conditions = vec![quote!(matches!(of, #(Scalar::#types)|*))];
-    let position =
-        |operand: &Operand| operand_name(form.operands.iter().position(|other| other == operand).unwrap_or_default());
+    let first = |operand: &Operand| form.operands.iter().position(|other| other == operand).unwrap_or_default();
+    let mut used = vec![false; form.operands.len()];
     for (index, operand) in form.operands.iter().enumerate() {
         let own = operand_name(index);
         match operand {
             Operand::Constant(bits) => {
                 let bits = Literal::u64_unsuffixed(*bits);
-                conditions.push(quote!(is_constant(graph, #own, #bits)));
+                conditions.push(quote!(is_constant(graph, *#own, #bits)));
+                used[index] = true;
             }
-            Operand::Variable(_) if position(operand) != own => {
-                let first = position(operand);
-                conditions.push(quote!(is_same(graph, #first, #own)));
+            Operand::Variable(_) if first(operand) != index => {
+                let other = operand_name(first(operand));
+                conditions.push(quote!(is_same(graph, *#other, *#own)));
+                (used[index], used[first(operand)]) = (true, true);
             }
             Operand::Variable(_) => {}
         }
@@ -105,9 +68,18 @@ fn check(forms: &[&Form]) -> TokenStream {
             quote!(Simpler::Constant(of, #bits))
         }
         operand => {
-            let name = position(operand);
-            quote!(Simpler::Operand(#name))
+            used[first(operand)] = true;
+            let name = operand_name(first(operand));
+            quote!(Simpler::Operand(*#name))
         }
     };
-    quote!(if #(#conditions)&&* { return Some(#simpler); })
+    let names = used.iter().enumerate().map(|(index, is_used)| {
+        let name = operand_name(index);
+        if *is_used { quote!(#name) } else { quote!(_) }
+    });
+    quote!((Primitive::#variant, [#(#names),*]) if #(#conditions)&&* => { #origin #simpler })
+}
+
+fn operand_name(index: usize) -> Ident {
+    format_ident!("operand_{index}")
 }
