@@ -5,41 +5,15 @@
 //! roots of the dominator tree, so no value is live across a call or an op of the interpreter. Machine code is left at
 //! an [`Exit`], whose frame state says what the slots have to hold. `ir/text` writes graphs as text and reads them.
 
-use std::fmt;
-
 use smallvec::SmallVec;
 
 use super::bits::Bits;
+pub(crate) use super::block_index::BlockIndex;
 use super::effort::Effort;
-use super::per_block::PerBlock;
+use super::per_block::{Blocks, PerBlock};
 use super::types::{Effect, Scalar, Ty, Width};
 use crate::bytecode::{CallId, ListId};
 use crate::generated::vm::primitive::Primitive;
-
-/// A block of a graph, as opposed to one of the bytecode, which is a `BlockId`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct BlockIndex(u32);
-
-impl BlockIndex {
-    /// No block: that of constants, and the target of a branch that is not connected yet.
-    pub const NONE: BlockIndex = BlockIndex(u32::MAX);
-
-    /// The block of a number. A graph has a few blocks for each op, and functions of more than 2^17 ops are not
-    /// compiled, so it fits.
-    pub fn new(index: usize) -> BlockIndex {
-        BlockIndex(index as u32)
-    }
-
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-impl fmt::Display for BlockIndex {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "b{}", self.0)
-    }
-}
 
 /// A node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -540,6 +514,12 @@ pub(crate) struct Graph {
     pub folded: Bits,
     /// The visits that are left for it.
     pub effort: Effort,
+}
+
+impl Blocks for Graph {
+    fn count(&self) -> usize {
+        self.blocks.len()
+    }
 }
 
 impl Graph {

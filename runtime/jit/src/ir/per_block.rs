@@ -4,7 +4,13 @@
 use std::ops::{Index, IndexMut};
 
 use super::bits::Bits;
-use super::graph::{BlockIndex, Graph};
+use super::block_index::BlockIndex;
+
+/// Blocks with numbers from zero on: a graph.
+pub(crate) trait Blocks {
+    /// How many there are.
+    fn count(&self) -> usize;
+}
 
 /// A value for each block.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,11 +18,11 @@ pub(crate) struct PerBlock<T>(Vec<T>);
 
 impl<T> PerBlock<T> {
     /// The same value for each block of a graph.
-    pub fn new(graph: &Graph, value: T) -> PerBlock<T>
+    pub fn new(graph: &impl Blocks, value: T) -> PerBlock<T>
     where
         T: Clone,
     {
-        PerBlock(vec![value; graph.blocks.len()])
+        PerBlock(vec![value; graph.count()])
     }
 
     pub fn len(&self) -> usize {
@@ -94,8 +100,8 @@ pub(crate) struct BlockSet(Bits);
 
 impl BlockSet {
     /// An empty set of blocks of a graph.
-    pub fn new(graph: &Graph) -> BlockSet {
-        BlockSet(Bits::new(graph.blocks.len()))
+    pub fn new(graph: &impl Blocks) -> BlockSet {
+        BlockSet(Bits::new(graph.count()))
     }
 
     pub fn insert(&mut self, block: BlockIndex) {
