@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use super::{LiveInSets, Location, SPILL_SLOT_BYTES, has_location, terminator_uses};
+use super::live_in::{LiveInSets, has_location, terminator_uses};
+use super::location::{Location, SPILL_SLOT_BYTES};
 use crate::ir::graph::{Graph, NodeId};
 use crate::processor::registers::CALLEE_SAVED;
 
