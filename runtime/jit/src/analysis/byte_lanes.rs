@@ -7,7 +7,7 @@
 //! Of a sum of bytes this is not known: it may have wrapped in 8 bits.
 
 use super::loop_nest::{Item, LoopNest};
-use super::shapes::{Shape, Shapes, access};
+use super::shape::{KnownShapes, Shape, access};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Graph, Kind, NodeId};
 use crate::ir::hash::{self, Table};
@@ -57,7 +57,7 @@ pub(crate) struct ByteLanes {
 
 impl ByteLanes {
     /// None if a vector of the loop needs more than the lowest bytes.
-    pub fn new(graph: &Graph, nest: &LoopNest, shapes: &Shapes) -> Option<ByteLanes> {
+    pub fn new(graph: &Graph, nest: &LoopNest, shapes: &impl KnownShapes) -> Option<ByteLanes> {
         let mut bytes = ByteLanes { extensions: hash::with_room(nest.count_nodes(graph)) };
         let parameters = &graph.blocks[nest.header].parameters;
         bytes.extensions.extend(parameters.iter().map(|parameter| (*parameter, Extensions::NONE)));
@@ -99,7 +99,7 @@ impl ByteLanes {
     }
 
     /// Notes the extensions of all values of a loop. Whether some have changed.
-    fn walk(&mut self, graph: &Graph, nest: &LoopNest, shapes: &Shapes) -> bool {
+    fn walk(&mut self, graph: &Graph, nest: &LoopNest, shapes: &impl KnownShapes) -> bool {
         let mut changed = false;
         for item in &nest.body {
             match item {
@@ -124,8 +124,8 @@ impl ByteLanes {
     }
 
     /// The extensions of a value while the loop is walked.
-    fn inside(&self, graph: &Graph, shapes: &Shapes, id: NodeId) -> Extensions {
-        let is_unknown = shapes.defined.contains(id.index()) && !self.extensions.contains_key(&id);
+    fn inside(&self, graph: &Graph, shapes: &impl KnownShapes, id: NodeId) -> Extensions {
+        let is_unknown = shapes.defines(id) && !self.extensions.contains_key(&id);
         if is_unknown { Extensions::BOTH } else { self.outside(graph, id, MAX_DEPTH) }
     }
 
@@ -185,22 +185,22 @@ impl ByteLanes {
     }
 
     /// Whether all vectors of a loop can be computed in bytes.
-    fn fits(&self, graph: &Graph, nest: &LoopNest, shapes: &Shapes) -> bool {
+    fn fits(&self, graph: &Graph, nest: &LoopNest, shapes: &impl KnownShapes) -> bool {
         let mut fits = true;
         nest.for_each_node(graph, &mut |id| fits &= self.fits_node(graph, id, shapes));
         fits
     }
 
-    fn fits_node(&self, graph: &Graph, id: NodeId, shapes: &Shapes) -> bool {
+    fn fits_node(&self, graph: &Graph, id: NodeId, shapes: &impl KnownShapes) -> bool {
         let node = graph.node(id);
-        let is_vector = shapes.get(id) == Shape::Varying;
+        let is_vector = shapes.shape(id) == Shape::Varying;
         let Kind::Primitive(primitive, of) = node.kind else {
             return !is_vector || (node.kind == Kind::Number && node.ty == Ty::Scalar(Scalar::I32));
         };
         match primitive.effect() {
             Effect::Store => primitive.byte_lanes() == Some(Lanes::Instructions),
             _ if !is_vector => true,
-            Effect::Load => access(graph, id).is_some_and(|((_, index), ..)| match shapes.get(index) {
+            Effect::Load => access(graph, id).is_some_and(|((_, index), ..)| match shapes.shape(index) {
                 Shape::Strided(by) => lanes::can_load_byte_lanes(primitive, by),
                 _ => false,
             }),

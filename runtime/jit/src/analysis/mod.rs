@@ -3,8 +3,9 @@
 //! Of the bytecode, for `build`: `typed_liveness` is liveness of slots with the type of the next read, and
 //! `block_liveness` that at each op of a block; `constants` is constant propagation, `loops` finds loop headers, and
 //! `calls` has the calls that machine code makes itself and their convention. Of the graph, for `passes`: `dominators`,
-//! `loop_nest` for nests of counted loops, `shapes` for how values differ between lanes, `byte_lanes` for what lanes of
-//! bytes can compute, `carried` for elements that loops keep in registers, and `verify`, the graph verifier.
+//! `loop_nest` for nests of counted loops, `shapes` for how values differ between lanes, in the terms of `shape`,
+//! `byte_lanes` for what lanes of bytes can compute, `carried` for elements that loops keep in registers, and `verify`,
+//! the graph verifier.
 //!
 //! The room may use `ir` and `processor`, and `calls` the layout of the interpreter's frames. It is called by `build`
 //! and `passes`; `x64` takes one number of the calling convention from it.
@@ -18,6 +19,7 @@ pub(crate) mod dominators;
 pub(crate) mod loop_nest;
 pub(crate) mod loops;
 pub(crate) mod origins;
+pub(crate) mod shape;
 pub(crate) mod shapes;
 pub(crate) mod typed_liveness;
 pub(crate) mod verify;

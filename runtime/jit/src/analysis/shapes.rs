@@ -9,40 +9,14 @@ use smallvec::SmallVec;
 use super::byte_lanes::ByteLanes;
 use super::carried::Carried;
 use super::loop_nest::{Item, LoopNest, addend, increment};
+use super::shape::KnownShapes;
+pub(crate) use super::shape::{Element, Shape, access};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{Graph, Kind, NodeId};
 use crate::ir::hash::{self, Table};
 use crate::ir::types::{Effect, Linear, Scalar, Ty, Width};
 use crate::processor::lanes;
-
-/// How a value differs between lanes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
-    /// The same in all lanes.
-    Uniform,
-    /// An `i64` that is by this stride more in each lane than in the one before.
-    Strided(i64),
-    /// A value for each lane: a vector.
-    Varying,
-    /// It depends on the lane before, so it is computed lane by lane.
-    Sequential,
-    /// An `i64` that differs in a way that is not known. Only side exits may need it, and vector loops have none.
-    Unknown,
-}
-
-impl Shape {
-    /// The shape of a value that may have either one.
-    fn join(self, other: Shape, of: Ty) -> Option<Shape> {
-        match (self, other) {
-            (a, b) if a == b => Some(a),
-            (Shape::Sequential, _) | (_, Shape::Sequential) => Some(Shape::Sequential),
-            _ if is_narrow(of) => Some(Shape::Varying),
-            (Shape::Uniform | Shape::Varying, Shape::Uniform | Shape::Varying) => Some(Shape::Varying),
-            _ => None,
-        }
-    }
-}
 
 /// How a parameter of the header changes from iteration to iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,9 +30,6 @@ pub(crate) enum Role {
     /// In another way, from the iteration before.
     Sequential,
 }
-
-/// An element of a buffer: the register of the buffer, and the index.
-pub(crate) type Element = (u16, NodeId);
 
 /// The shapes of the values of a loop that can be vectorised.
 pub(crate) struct Shapes {
@@ -91,6 +62,16 @@ pub(crate) struct Shapes {
 
 /// Most passes until a fixed point.
 const MAX_PASSES: usize = 8;
+
+impl KnownShapes for Shapes {
+    fn shape(&self, id: NodeId) -> Shape {
+        self.get(id)
+    }
+
+    fn defines(&self, id: NodeId) -> bool {
+        self.defined.contains(id.index())
+    }
+}
 
 impl Shapes {
     /// None if the loop cannot be vectorised, or nothing of it would become a vector.
@@ -408,23 +389,6 @@ fn linear(graph: &Graph, primitive: Primitive, of: Scalar, args: &[NodeId], shap
         Linear::ProductAndSum => product()?.checked_add(by(2)?)?,
     };
     Some(if by == 0 { Shape::Uniform } else { Shape::Strided(by) })
-}
-
-fn is_narrow(ty: Ty) -> bool {
-    matches!(ty, Ty::Scalar(Scalar::I32 | Scalar::F32) | Ty::Truth)
-}
-
-/// The element that a node accesses, by which primitive, and whether it is a store.
-pub(crate) fn access(graph: &Graph, id: NodeId) -> Option<(Element, Primitive, bool)> {
-    let node = graph.node(id);
-    let Kind::Primitive(primitive, _) = node.kind else { return None };
-    let stores = match primitive.effect() {
-        Effect::Load => false,
-        Effect::Store => true,
-        Effect::Pure | Effect::Call | Effect::Trap => return None,
-    };
-    let Kind::Base(register) = graph.node(node.args[0]).kind else { return None };
-    Some(((register, node.args[1]), primitive, stores))
 }
 
 /// Whether a value is invariant in the loop that defines `inside`.

@@ -10,7 +10,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::{Problem, problem};
+use super::problem::{Problem, problem};
 use crate::analysis::calls::FunctionContext;
 use crate::analysis::typed_liveness::TypedLiveness;
 use crate::bytecode::{BlockId, Decoded, EdgeId};

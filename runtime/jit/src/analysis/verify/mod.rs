@@ -12,6 +12,7 @@
 //! fuzzed; others do after a call of [`always`].
 
 mod exits;
+mod problem;
 #[cfg(test)]
 mod tests;
 
@@ -26,8 +27,9 @@ use crate::ir::graph::{
     BlockIndex, Branch, CompileMode, ExitId, Graph, Interleave, Kind, Node, NodeId, Part, Terminator,
 };
 use crate::ir::per_block::PerBlock;
-use crate::ir::text::print::Text;
 use crate::ir::types::{Effect, Scalar, Ty, Width};
+pub(crate) use problem::Problem;
+use problem::problem;
 
 /// Whether optimised builds verify, too.
 static ALWAYS: AtomicBool = AtomicBool::new(false);
@@ -57,23 +59,6 @@ pub(crate) enum RangeChecks {
 #[derive(Default)]
 pub(crate) struct Verifier {
     slots: Vec<Vec<u16>>,
-}
-
-/// A fault of a graph.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
-    pub block: BlockIndex,
-    pub node: Option<NodeId>,
-    pub what: String,
-}
-
-impl Problem {
-    /// The report of a problem after a pass, with the whole graph.
-    fn report(&self, pass: &str, graph: &Graph) -> String {
-        let Problem { block, node, what } = self;
-        let node = node.map_or(String::new(), |node| format!(", v{}", node.0));
-        format!("after the pass `{pass}`: {block}{node}: {what}\n{}", Text(graph))
-    }
 }
 
 impl Verifier {
@@ -156,10 +141,6 @@ struct Checker<'a> {
     /// The predecessors of each block.
     predecessors: PerBlock<Vec<BlockIndex>>,
     origins: Origins,
-}
-
-fn problem<T>(block: BlockIndex, node: impl Into<Option<NodeId>>, what: impl Into<String>) -> Result<T, Problem> {
-    Err(Problem { block, node: node.into(), what: what.into() })
 }
 
 impl<'a> Checker<'a> {
