@@ -7,7 +7,7 @@
 
 use smallvec::SmallVec;
 
-use super::Budget;
+use super::budget::Budget;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{BlockIndex, Branch, Graph, Kind, NodeId, Terminator};
 use crate::ir::types::{Effect, Scalar, Ty};

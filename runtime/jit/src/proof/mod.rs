@@ -14,6 +14,7 @@
 //! - `values`: the polynomial of each value.
 //! - `prover`: the facts at a position, and proofs by them.
 
+mod budget;
 mod flow;
 mod poly;
 mod prover;
@@ -28,6 +29,7 @@ use crate::ir::bits::Bits;
 use crate::ir::graph::{BlockIndex, ExitId, Graph, Kind, NodeId, Terminator};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Scalar, Ty, Width};
+use budget::Budget;
 use flow::{At, Flow};
 use poly::Poly;
 use prover::{Prover, Reach};
@@ -46,17 +48,6 @@ const MAX_DISTANCE: u64 = 1 << (31 - 3);
 pub(crate) struct Unproved {
     /// None if the proof took too many steps, or the graph is not one.
     pub node: Option<NodeId>,
-}
-
-/// The steps that are left. A proof that runs out of them has failed.
-#[derive(Debug)]
-struct Budget(usize);
-
-impl Budget {
-    fn spend(&mut self, steps: usize) -> Option<()> {
-        self.0 = self.0.checked_sub(steps)?;
-        Some(())
-    }
 }
 
 /// An access to elements of a buffer.

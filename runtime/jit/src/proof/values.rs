@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 
-use super::Budget;
+use super::budget::Budget;
 use super::flow::{At, Edge, Flow, less};
 use super::poly::{Atom, Poly, wrapped};
 use crate::generated::vm::primitive::Primitive;

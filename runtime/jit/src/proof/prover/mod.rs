@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 
-use super::Budget;
+use super::budget::Budget;
 use super::flow::less;
 use super::poly::{Atom, Poly, Product};
 use super::values::{Counted, Known, Step, Values};
