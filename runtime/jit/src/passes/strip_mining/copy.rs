@@ -6,12 +6,12 @@ use std::collections::HashSet;
 
 use smallvec::SmallVec;
 
-use super::rectangles::{Multiple, multiple};
-use super::{LARGE, MIN_STRIP, SMALL, Table, division};
+use super::candidates::{LARGE, MIN_STRIP, Multiple, SMALL, division, multiple};
 use crate::analysis::loop_nest::{Item, LoopNest, addend};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{BlockIndex, Branch, ExitId, Graph, Kind, Node, NodeId, Nodes, Terminator};
+use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Linear, Scalar, Ty};
 
 /// Where a value of the copy may change.

@@ -11,11 +11,13 @@
 
 use smallvec::SmallVec;
 
-use super::{Before, MIN_STRIP, SMALL, division, has_vectors, is_candidate};
+use super::candidates::{Before, MIN_STRIP, SMALL, division, has_vectors, is_candidate, multiple};
+use super::strips;
 use crate::analysis::loop_nest::{LoopNest, addend};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{BlockIndex, Graph, Kind, NodeId};
 use crate::ir::types::Scalar;
+use crate::passes::dce;
 
 /// Most loops that one becomes, besides the innermost one.
 const MAX_LEVELS: usize = 4;
@@ -39,30 +41,6 @@ pub(super) fn columns(graph: &Graph, nest: &LoopNest) -> Option<NodeId> {
     });
     let is_of_all = |columns: &NodeId| divisors.iter().all(|divisor| multiple(graph, *divisor, *columns).is_some());
     divisors.iter().copied().find(is_of_all)
-}
-
-/// Which multiple of a number another one is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Multiple {
-    Constant(u64),
-    Node(NodeId),
-}
-
-/// Which multiple of `of` a number is, if that can be seen.
-pub(super) fn multiple(graph: &Graph, id: NodeId, of: NodeId) -> Option<Multiple> {
-    if id == of {
-        return Some(Multiple::Constant(1));
-    }
-    if let (Some(bits), Some(of)) = (graph.constant(id), graph.constant(of)) {
-        let is_multiple = (1..SMALL).contains(&of) && (1..SMALL).contains(&bits) && bits.is_multiple_of(of);
-        return is_multiple.then(|| Multiple::Constant(bits / of));
-    }
-    let node = graph.node(id);
-    let (Kind::Primitive(Primitive::WrappingMul, Scalar::I64), &[a, b]) = (node.kind, &node.args[..]) else {
-        return None;
-    };
-    let other = if a == of { b } else { a };
-    (a == of || b == of).then(|| graph.constant(other).map_or(Multiple::Node(other), Multiple::Constant))
 }
 
 /// Whether a loop is known to be a rectangle with so many columns, but for its start, and divides nothing but its
@@ -122,9 +100,9 @@ fn may_be_zero(graph: &Graph, id: NodeId) -> bool {
 
 /// Splits a loop into the rows of a rectangle, and the loop over the rows likewise. Whether that is worthwhile.
 pub(super) fn split(graph: &mut Graph, nest: &LoopNest, columns: NodeId) -> bool {
-    let Some(first) = super::split(graph, nest, Some(columns)) else { return false };
+    let Some(first) = strips::split(graph, nest, Some(columns)) else { return false };
     // Corrections of quotients have become dead.
-    super::super::dce::remove_dead_nodes(graph, true);
+    dce::remove_dead_nodes(graph, true);
     let is_short = graph.constant(columns).is_some_and(|columns| columns < MIN_STRIP);
     // In an innermost loop, divisions are much of the time.
     let mut is_worthwhile = !is_short && !nest.is_outer() && is_known(graph, nest, columns);
@@ -134,11 +112,11 @@ pub(super) fn split(graph: &mut Graph, nest: &LoopNest, columns: NodeId) -> bool
         let Some(rows) = LoopNest::parse(graph, preheader).filter(|rows| is_candidate(graph, rows)) else { break };
         let Some(columns) = self::columns(graph, &rows) else { break };
         let before = Before::new(graph, &rows);
-        let Some(next) = super::split(graph, &rows, Some(columns)) else {
+        let Some(next) = strips::split(graph, &rows, Some(columns)) else {
             before.restore(graph, &rows);
             break;
         };
-        super::super::dce::remove_dead_nodes(graph, true);
+        dce::remove_dead_nodes(graph, true);
         is_worthwhile |= has_vectors(graph, next.strip) || has_vectors(graph, next.checks);
         preheader = next.checks;
     }
