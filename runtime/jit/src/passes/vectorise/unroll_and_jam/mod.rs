@@ -25,8 +25,10 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
+use super::candidate::{Candidate, Remainder, iterations};
+use super::factor::Surroundings;
 use super::guards::Guards;
-use super::{Candidate, Remainder, Surroundings, iterations, vectorise};
+use super::loop_sequence::vectorise;
 use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::analysis::shapes::{Shape, access};
 use crate::generated::vm::primitive::Primitive;

@@ -15,7 +15,7 @@
 
 use smallvec::SmallVec;
 
-use super::{LoopBodyBuilder, Value};
+use super::body::{LoopBodyBuilder, Value};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{ConstantDivision, Kind, Node, NodeId};
 use crate::ir::types::{Scalar, Ty, Width};

@@ -2,9 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::super::iterations;
-use super::transposition::{UNROLLED, Unrolled, transposable};
-use super::{LoopBodyBuilder, Value};
+use super::super::candidate::iterations;
+use super::body::{LoopBodyBuilder, UNROLLED, Unrolled, Value};
+use super::transposition::transposable;
 use crate::analysis::carried::Carried;
 use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::analysis::shapes::{Element, Shape, access};

@@ -4,7 +4,7 @@
 //! Without a mask, the scalar loop does these iterations, each of them with all that inner loops do. A row of fourteen
 //! elements would spend most of its time there.
 
-use super::{LoopBodyBuilder, VectorLoop, integer};
+use super::body::{LoopBodyBuilder, VectorLoop, integer};
 use crate::analysis::loop_nest::LoopNest;
 use crate::analysis::shapes::{Role, Shape, Shapes, access};
 use crate::generated::vm::primitive::Primitive;
@@ -13,7 +13,7 @@ use crate::ir::types::{Scalar, Ty, Width};
 use crate::processor::lanes;
 
 /// The smallest vectors with which the iterations that are left can be made with a mask, if they can.
-pub(in super::super) fn least_width(graph: &Graph, nest: &LoopNest, shapes: &Shapes, largest: Width) -> Option<Width> {
+pub(crate) fn least_width(graph: &Graph, nest: &LoopNest, shapes: &Shapes, largest: Width) -> Option<Width> {
     let are_independent = shapes.roles.iter().all(|role| matches!(role, Role::Induction(_) | Role::Steps(_)));
     let (mut are_words, mut are_bytes_apart) = (true, false);
     nest.for_each_node(graph, &mut |id| {

@@ -1,6 +1,7 @@
 //! The builder of one vector loop: it copies the nodes of a scalar loop, uniform and strided values as scalars, varying
 //! ones as vectors, and sequential ones once for each lane. The module around calls it for each factor.
 
+mod body;
 mod division;
 mod inner_loop;
 pub(super) mod mask;
@@ -8,58 +9,16 @@ pub(super) mod transposition;
 
 use smallvec::SmallVec;
 
-use super::Factor;
 use crate::analysis::carried::Carried;
-use crate::analysis::loop_nest::{Item, LoopNest};
-use crate::analysis::shapes::{Element, Role, Shape, Shapes, access};
+use crate::analysis::loop_nest::Item;
+use crate::analysis::shapes::{Element, Role, Shape, access};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, Graph, Kind, Node, NodeId, Nodes, Rows, Terminator};
 use crate::ir::hash::{self, Table};
 use crate::ir::types::{Effect, Lanes, Scalar, Ty, Width};
 use crate::processor::lanes;
-use transposition::Unrolled;
-
-/// A vector loop to be built.
-pub(super) struct VectorLoop<'a> {
-    pub nest: &'a LoopNest,
-    pub shapes: &'a Shapes,
-    /// The values of nodes in the first iteration, from the guards.
-    pub initial_values: &'a Table<NodeId, NodeId>,
-    pub factor: Factor,
-    /// The steps that an iteration of the scalar loop counts against the limits, unless a loop around counts them.
-    pub steps: Option<NodeId>,
-    /// Whether it may do the last iteration: the live-outs can be reconstructed without the scalar loop.
-    pub skips_remainder: bool,
-    /// The exit that preheaders have to have. No check of a vector loop takes it.
-    pub exit: ExitId,
-}
-
-/// The counterpart of a value of the scalar loop.
-#[derive(Clone, Debug)]
-enum Value {
-    /// A scalar: the value of all lanes if it is uniform, of the first one if it is strided.
-    Scalar(NodeId),
-    /// As many vectors as the factor has.
-    Vectors(SmallVec<[NodeId; 4]>),
-}
-
-/// The builder of the body of a vector loop, with the values and elements at the point where it appends nodes.
-struct LoopBodyBuilder<'a, 'b> {
-    graph: &'a mut Graph,
-    of: &'a VectorLoop<'b>,
-    block: BlockIndex,
-    values: Table<NodeId, Value>,
-    /// The vectors of the elements that loops around carry at this point.
-    elements: Table<Element, (Carried, SmallVec<[NodeId; 4]>)>,
-    /// The inner loop that is unrolled at this point.
-    unrolled: Unrolled,
-    /// The mask of all accesses.
-    mask: Option<NodeId>,
-    /// How many lanes it has, as an `i32`.
-    left: Option<NodeId>,
-    /// The same with lanes of 64 bits, where there are elements of these.
-    wide_mask: Option<NodeId>,
-}
+pub(super) use body::VectorLoop;
+use body::{LoopBodyBuilder, Unrolled, Value, integer};
 
 impl VectorLoop<'_> {
     /// Builds the loop, which is entered from `from` with these values of the parameters. Gives the block after it and
@@ -615,10 +574,6 @@ impl LoopBodyBuilder<'_, '_> {
             Shape::Sequential | Shape::Unknown => None,
         }
     }
-}
-
-fn integer(graph: &mut Graph, block: BlockIndex, primitive: Primitive, args: &[NodeId]) -> NodeId {
-    graph.add_node(block, Kind::Primitive(primitive, Scalar::I64), Ty::Scalar(Scalar::I64), args)
 }
 
 /// Counts the steps of an iteration before it begins. If they cannot be counted, the vector loop ends there, by the

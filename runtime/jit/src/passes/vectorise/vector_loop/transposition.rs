@@ -22,7 +22,7 @@
 
 use smallvec::SmallVec;
 
-use super::LoopBodyBuilder;
+use super::body::{LoopBodyBuilder, Transposed, UNROLLED};
 use crate::analysis::loop_nest::{Item, LoopNest, increment};
 use crate::analysis::shapes::{Shape, Shapes, access};
 use crate::ir::bits::Bits;
@@ -30,27 +30,11 @@ use crate::ir::graph::{Graph, Interleave, Kind, NodeId, Rows};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Linear, Scalar};
 
-/// How many iterations of an inner loop are one of the unrolled loop: the lanes of a group.
-pub(super) const UNROLLED: u64 = 4;
 /// Most nodes of an inner loop that is unrolled.
 const MAX_NODES: usize = 64;
 
-/// The state of the builder while it unrolls an inner loop.
-#[derive(Default)]
-pub(super) struct Unrolled {
-    /// The loads that are transposed.
-    pub rows: SmallVec<[NodeId; 4]>,
-    /// Which of the iterations that are made at once is being built.
-    pub iteration: usize,
-    /// The vectors that were loaded in the first of them.
-    transposed: Table<NodeId, Transposed>,
-}
-
-/// The vectors of a load, for each iteration that the unrolled loop makes at once.
-type Transposed = [SmallVec<[NodeId; 4]>; UNROLLED as usize];
-
 /// The loads of an inner loop that can be transposed, without those in loops inside of it.
-pub(in super::super) fn transposable(graph: &Graph, shapes: &Shapes, inner: &LoopNest) -> SmallVec<[NodeId; 4]> {
+pub(crate) fn transposable(graph: &Graph, shapes: &Shapes, inner: &LoopNest) -> SmallVec<[NodeId; 4]> {
     let mut found = SmallVec::new();
     let mut nodes = 0;
     inner.for_each_node(graph, &mut |_| nodes += 1);

@@ -1,0 +1,98 @@
+//! Loops that may be vectorised, and the scalar loops that remain of them.
+
+use crate::analysis::loop_nest::{Item, LoopNest};
+use crate::analysis::shapes::Shapes;
+use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, Graph, Nodes, Terminator};
+use crate::ir::types::Width;
+
+/// Most nodes of a loop that is vectorised, as that multiplies its code.
+const MAX_NODES: usize = 400;
+
+pub(super) struct Candidate {
+    pub nest: LoopNest,
+    pub shapes: Shapes,
+    /// Candidates that are better have a lower one.
+    pub rank: (u32, usize),
+    pub blocks: Vec<BlockIndex>,
+    pub nodes: usize,
+    /// The largest vectors that it may have.
+    pub largest: Width,
+}
+
+impl Candidate {
+    /// The loop after a preheader, on a processor with vectors of `largest`.
+    pub fn new(graph: &Graph, preheader: BlockIndex, largest: Width) -> Option<Candidate> {
+        let nest = LoopNest::parse(graph, preheader)?;
+        let nodes = nest.count_nodes(graph);
+        if nodes > MAX_NODES || graph.blocks[nest.header].header_exit.is_none() {
+            return None;
+        }
+        if iterations(graph, &nest).is_some_and(|iterations| iterations < Width::Four.lanes()) {
+            return None;
+        }
+        let shapes = Shapes::new(graph, &nest)?;
+        let largest = shapes.largest(largest);
+        if iterations(graph, &nest).is_some_and(|iterations| iterations < largest.min(Width::Eight).lanes()) {
+            return None;
+        }
+        let class = match (shapes.sequential, shapes.calls, shapes.gathers) {
+            (false, _, false) => 0,
+            (false, _, true) => 1,
+            (true, true, _) => 2,
+            // Sequential values take as long as before, and without vector calls there is little to gain elsewhere.
+            (true, false, _) => return None,
+        };
+        let mut blocks = vec![nest.preheader];
+        let mut loops = 0;
+        nest.for_each_loop(&mut |inner| {
+            loops += 1;
+            blocks.extend(inner.body.iter().filter_map(|item| match item {
+                Item::Nodes(block) => Some(*block),
+                Item::Loop(_) => None,
+            }));
+        });
+        Some(Candidate { nest, shapes, rank: (class, loops), blocks, nodes, largest })
+    }
+}
+
+/// The number of iterations of a loop, if it is constant.
+pub(super) fn iterations(graph: &Graph, nest: &LoopNest) -> Option<u64> {
+    let (start, bound) = (graph.constant(nest.start[nest.induction])?, graph.constant(nest.bound)?);
+    let distance = (bound as i64).saturating_sub(start as i64);
+    Some(u64::try_from(distance).map_or(0, |distance| distance.div_ceil(nest.step)))
+}
+
+/// The preheader of a scalar loop that does what a faster one before it leaves.
+pub(super) struct Remainder {
+    pub block: BlockIndex,
+    /// The frame state there.
+    pub state: ExitId,
+    /// The branch to it from where the loop was entered before.
+    pub enter: Branch,
+}
+
+impl Remainder {
+    pub fn new(graph: &mut Graph, nest: &LoopNest) -> Option<Remainder> {
+        let own: Nodes = graph.blocks[nest.header].parameters.clone();
+        let block = graph.add_block();
+        let parameters: Nodes = own.iter().map(|id| graph.parameter(block, graph.node(*id).ty)).collect();
+        graph.blocks[block].terminator =
+            Terminator::Jump(Branch { target: nest.header, args: parameters.clone(), ..Branch::default() });
+        let mut state = graph.exit(graph.blocks[nest.header].header_exit?).clone();
+        for slot_value in &mut state.frame_state {
+            if let Some(index) = own.iter().position(|id| *id == slot_value.node) {
+                slot_value.node = parameters[index];
+            }
+        }
+        let state = graph.add_exit(state);
+        graph.blocks[block].preheader_exit = Some(state);
+        let enter = Branch { target: block, args: nest.start.clone(), ..Branch::default() };
+        Some(Remainder { block, state, enter })
+    }
+
+    /// The exit of guards: if one fails, the scalar loop does everything.
+    pub fn exit_of_guards(&self, graph: &mut Graph) -> ExitId {
+        let fallback = Some(self.enter.clone());
+        graph.add_exit(Exit { pc: 0, frame_state: Vec::new(), pending_stores: Vec::new(), fallback })
+    }
+}
