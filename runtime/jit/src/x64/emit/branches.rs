@@ -4,7 +4,7 @@ use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
 use smallvec::SmallVec;
 
 use super::super::lower;
-use super::{Emitter, SpeculativeCount, StubKind};
+use super::emitter::{Emitter, SpeculativeCount, StubKind};
 use crate::ir::graph::{BlockIndex, Branch, NodeId, Terminator};
 use crate::ir::types::Ty;
 use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};

@@ -8,8 +8,7 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::super::lower::{self, Src};
 use super::super::runtime_layout::{self, NativeEntry};
-use super::shared_stubs::Shared;
-use super::{Emitter, Stub, StubKind};
+use super::emitter::{Emitter, Shared, Stub, StubKind};
 use crate::analysis::calls::STACK_RESERVE;
 use crate::bytecode::ListId;
 use crate::ir::graph::{

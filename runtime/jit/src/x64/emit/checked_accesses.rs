@@ -12,7 +12,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::super::lower::lanes;
 use super::super::runtime_layout;
-use super::{Emitter, FailedAccess, Shared};
+use super::emitter::{Emitter, FailedAccess, Shared};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Kind, NodeId};
 use crate::ir::types::{Effect, Scalar, Width};

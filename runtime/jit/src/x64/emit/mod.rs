@@ -8,6 +8,7 @@ mod alignment;
 mod branches;
 mod calls;
 mod checked_accesses;
+mod emitter;
 mod shared_stubs;
 mod side_exits;
 mod vector_nodes;
@@ -19,10 +20,10 @@ use super::lower::{self, Asm, Flags, Src, lanes};
 use super::runtime_layout::{self, LinkTargets};
 use crate::analysis::origins::Origins;
 use crate::generated::vm::primitive::{Lower, Primitive};
-use crate::ir::graph::{BlockIndex, ExitId, Graph, Kind, NativeKind, NodeId, RuntimeOp};
+use crate::ir::graph::{BlockIndex, ExitId, Graph, Kind, NativeKind, NodeId};
 use crate::ir::hash::Table;
-use crate::ir::per_block::{BlockSet, PerBlock};
-use crate::ir::types::{Effect, Scalar, Ty, Width};
+use crate::ir::per_block::BlockSet;
+use crate::ir::types::{Effect, Scalar, Ty};
 use crate::processor::features::Features;
 use crate::processor::registers::{
     C_ARGUMENTS, C_RESULT, C_VECTOR_ARGUMENTS, C_VECTOR_RESULT, LOADED, RSP, SCRATCH, SLOTS, VECTOR_LOADED,
@@ -30,7 +31,8 @@ use crate::processor::registers::{
 };
 use crate::regalloc::{Allocation, Location};
 
-pub(super) use shared_stubs::Shared;
+pub(super) use emitter::Origin;
+use emitter::{Emitter, Stub, StubKind};
 
 /// More bytes than all vectors that an unrolled access loads or stores.
 const MAX_VECTOR_BYTES: i32 = 1 << 10;
@@ -44,95 +46,6 @@ pub(crate) struct Emitted {
     pub native_entry: Option<usize>,
     /// Code offset of each part of the graph, for listings.
     pub code_offsets: Vec<(usize, Origin)>,
-}
-
-/// The origin of a part of the code.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Origin {
-    /// The beginning of a block, with its resume point.
-    Block(BlockIndex),
-    /// A resume point that is emitted after all blocks.
-    ResumePoint(BlockIndex),
-    Node(NodeId),
-    Terminator(BlockIndex),
-    SideExit(ExitId),
-    Limits(ExitId),
-    Shared(Shared),
-}
-
-/// Code that is rarely run, emitted after all blocks.
-struct Stub {
-    label: DynamicLabel,
-    exit: ExitId,
-    kind: StubKind,
-}
-
-/// A back edge that is counted before its test.
-#[derive(Clone, Copy)]
-struct SpeculativeCount {
-    /// It is taken if this test is as `taken` says.
-    test: NodeId,
-    taken: bool,
-    /// Where code continues if it is not taken, after the count is undone.
-    not_taken: DynamicLabel,
-}
-
-/// The purpose of a stub.
-#[derive(Clone, Copy)]
-enum StubKind {
-    /// A check has failed, or a primitive traps.
-    FailedCheck,
-    /// The countdown has run out: code resumes at the label unless a limit has been reached.
-    Limits(DynamicLabel),
-    /// The same for a back edge that was counted before its test.
-    SpeculativeCount(DynamicLabel, SpeculativeCount),
-    /// The countdown has fewer steps than an iteration of a vector loop takes: code resumes at the label if they could
-    /// be counted.
-    CountSteps(DynamicLabel, NodeId),
-    /// The native terminator of this block cannot be performed, so the interpreter executes the op.
-    Terminator(BlockIndex),
-    /// The same for a call that has been counted: the interpreter counts it again.
-    CountedCall(BlockIndex),
-    /// Machine code cannot execute the op at the end of this block itself, since no references are lent to the frame or
-    /// the call is limited. So the runtime does, with the operands in the slots.
-    ByRuntime(BlockIndex, RuntimeOp),
-    /// A direct call of an import has failed.
-    FailedImport,
-}
-
-/// Code for an access that has failed its check.
-struct FailedAccess {
-    label: DynamicLabel,
-    node: NodeId,
-}
-
-struct Emitter<'a> {
-    asm: Asm,
-    graph: &'a Graph,
-    locations: &'a [Location],
-    link_targets: &'a LinkTargets,
-    labels: PerBlock<DynamicLabel>,
-    stubs: Vec<Stub>,
-    /// The stub of each side exit that checks have taken so far. All of them can use one: a value has one location
-    /// wherever it is live.
-    failed_checks: Vec<Option<DynamicLabel>>,
-    /// The origins of values, if accesses are checked.
-    checked: Option<Origins>,
-    failed_accesses: Vec<FailedAccess>,
-    shared: Vec<(Shared, DynamicLabel)>,
-    /// Bytes of the native frame.
-    frame: i32,
-    next: Option<BlockIndex>,
-    /// The blocks before that one.
-    emitted: BlockSet,
-    has_calls: bool,
-    /// Where the function returns to if the interpreter has entered it, and it can be called natively: a return is the
-    /// same then in both cases. None if a return has to know, because it releases references.
-    returns: Option<(DynamicLabel, BlockIndex)>,
-    /// The width of the largest vectors, if the function has some.
-    lanes: Option<Width>,
-    /// The node before, if it and this one are a pair of calls.
-    first_of_pair: Option<NodeId>,
 }
 
 /// Emits the code of a function.

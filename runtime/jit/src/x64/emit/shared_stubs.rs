@@ -5,51 +5,9 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::super::lower::lanes;
 use super::super::runtime_layout;
-use super::{Emitter, Origin};
+use super::emitter::{Emitter, Origin, Shared};
 use crate::ir::types::Width;
 use crate::processor::registers::{CALLEE_SAVED, GENERAL, vectors};
-
-/// A shared stub.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shared {
-    /// Takes a side exit to the op in `eax`. The frame state has been flushed.
-    SideExit,
-    /// Returns to the interpreter, which stops or continues as the machine says.
-    Stop,
-    /// Checks the limits for the op in `eax`; a subroutine. The zero flag is set if one is reached, which the machine
-    /// has noted then. All registers that are allocated to values are preserved.
-    Limits,
-    /// The same for the steps of a vector loop, whose number is in `eax`. The machine has the countdown.
-    CountMany,
-    /// Calls the runtime to execute the op in `edx`; a subroutine. The zero flag is set if machine code is not to
-    /// continue.
-    Execute,
-    /// The same for a call of an import, whose number is in `ecx`.
-    Import,
-    /// The same for an allocation of a buffer that need not be zeroed.
-    Allocate,
-    /// Fails the op in `edx`, a direct call of an import, as the machine says.
-    FailedImport,
-    /// Fails the call, for an access by the op in `edx` that its range checks did not cover.
-    OutOfRange,
-}
-
-impl Shared {
-    /// The description of the stub, for listings.
-    pub fn text(self) -> &'static str {
-        match self {
-            Shared::SideExit => "side exit at the op",
-            Shared::Stop => "stop",
-            Shared::Limits => "check the limits",
-            Shared::CountMany => "count steps and check the limits",
-            Shared::Execute => "call the runtime",
-            Shared::Import => "call the import",
-            Shared::Allocate => "allocate without zeroing",
-            Shared::FailedImport => "fail at a call of an import",
-            Shared::OutOfRange => "fail at an access out of range",
-        }
-    }
-}
 
 impl Emitter<'_> {
     /// The label of a shared stub, which is emitted at the end.

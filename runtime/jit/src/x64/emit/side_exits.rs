@@ -4,8 +4,7 @@ use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
 
 use super::super::lower::{self, Src};
 use super::super::runtime_layout;
-use super::shared_stubs::Shared;
-use super::{Emitter, SpeculativeCount, Stub, StubKind};
+use super::emitter::{Emitter, Shared, SpeculativeCount, Stub, StubKind};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{BlockIndex, ExitId, Kind, Part, SlotValue};
 use crate::ir::types::Scalar;

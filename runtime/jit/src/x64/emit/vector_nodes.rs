@@ -3,7 +3,7 @@
 use dynasmrt::{DynasmApi, dynasm};
 
 use super::super::lower::{Src, lanes};
-use super::Emitter;
+use super::emitter::Emitter;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Kind, NodeId};
 use crate::ir::types::Width;

@@ -2,10 +2,10 @@
 
 use dynasmrt::DynasmApi;
 
+use super::code::{Asm, Flags, Src, emit, integer_constant, move_value};
 use super::int::{low_half, register};
-use super::{Asm, Flags, Primitive, Scalar, Src};
-use super::{emit, move_value};
-use crate::generated::vm::primitive::FloatTest;
+use crate::generated::vm::primitive::{FloatTest, Primitive};
+use crate::ir::types::Scalar;
 use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
 
 /// Assembles one instruction in the form for the width of `$of`, for processors with and without three operands.
@@ -213,7 +213,7 @@ pub(super) fn constant(asm: &mut Asm, of: Scalar, dst: u8, bits: u64) {
     if bits == 0 {
         zero(asm, dst);
     } else {
-        super::constant(asm, of.integer(), SCRATCH, bits);
+        integer_constant(asm, of.is_wide(), SCRATCH, bits);
         from_integer_register(asm, of, dst, SCRATCH);
     }
 }

@@ -2,8 +2,8 @@
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi};
 
-use super::{Asm, Cc, Flags, Scalar, Src};
-use super::{constant, emit, jump, jump_short, move_if, move_value, sized};
+use super::code::{Asm, Cc, Flags, Src, emit, integer_constant, jump, jump_short, move_if, move_value, sized};
+use crate::ir::types::Scalar;
 use crate::processor::registers::{RAX, RCX, RDX, SCRATCH};
 
 /// Instructions with the same forms of operands.
@@ -61,7 +61,7 @@ pub(super) enum Shift {
 fn put(asm: &mut Asm, of: Scalar, dst: u8, src: Src) {
     match src {
         Src::Reg(src) => move_value(asm, of, dst, src),
-        Src::Imm(imm) => constant(asm, of, dst, i64::from(imm) as u64),
+        Src::Imm(imm) => integer_constant(asm, of.is_wide(), dst, i64::from(imm) as u64),
     }
 }
 
@@ -158,7 +158,7 @@ pub(super) fn multiply(asm: &mut Asm, of: Scalar, dst: u8, a: Src, b: Src) {
 /// The product with a constant.
 fn scale(asm: &mut Asm, of: Scalar, dst: u8, a: u8, factor: i32) {
     match factor {
-        0 => constant(asm, of, dst, 0),
+        0 => integer_constant(asm, of.is_wide(), dst, 0),
         3 if of.is_wide() => emit!(asm; lea Rq(dst), [Rq(a) + Rq(a) * 2]),
         5 if of.is_wide() => emit!(asm; lea Rq(dst), [Rq(a) + Rq(a) * 4]),
         9 if of.is_wide() => emit!(asm; lea Rq(dst), [Rq(a) + Rq(a) * 8]),
@@ -272,7 +272,7 @@ pub(super) fn leading_zeros(asm: &mut Asm, of: Scalar, dst: u8, a: Src) {
     // The highest bit is `last - n` for `n` zeros, which is `last ^ n`. Without a bit, `n` is `last + 1`.
     let last = if of.is_wide() { 63 } else { 31 };
     sized!(asm, of; bsr SCRATCH, a);
-    constant(asm, of, dst, (last ^ (last + 1)) as u64);
+    integer_constant(asm, of.is_wide(), dst, (last ^ (last + 1)) as u64);
     move_if(asm, of, Cc::Ne, dst, SCRATCH);
     alu(asm, Alu::Xor, of, dst, Src::Imm(last));
 }
@@ -375,7 +375,7 @@ fn divide_by_minus_one(asm: &mut Asm, of: Scalar, quotient: bool, dst: u8, a: Sr
         jump(asm, Cc::O, trap);
         move_value(asm, of, dst, SCRATCH);
     } else {
-        constant(asm, of, dst, 0);
+        integer_constant(asm, of.is_wide(), dst, 0);
     }
 }
 
@@ -384,7 +384,7 @@ fn divide_by_power(asm: &mut Asm, of: Scalar, signed: bool, quotient: bool, dst:
     let (exponent, bits) = (power.trailing_zeros() as i32, if of.is_wide() { 64 } else { 32 });
     match (signed, quotient) {
         (_, true) if power == 1 => put(asm, of, dst, a),
-        (_, false) if power == 1 => constant(asm, of, dst, 0),
+        (_, false) if power == 1 => integer_constant(asm, of.is_wide(), dst, 0),
         (false, true) => shift(asm, Shift::Unsigned, of, dst, a, Src::Imm(exponent)),
         (false, false) => bitwise(asm, Alu::And, of, dst, a, Src::Imm(power - 1)),
         (true, _) => {

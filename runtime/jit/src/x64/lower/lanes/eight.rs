@@ -5,7 +5,7 @@ use dynasmrt::{DynasmApi, DynasmLabelApi};
 use super::super::float::Predicate;
 use super::super::round::Mode;
 use super::super::{Asm, Scalar, Src, emit};
-use super::pairs;
+use super::common::{address, extract_from_four, pairs};
 use crate::generated::vm::primitive::LowerLanes;
 use crate::ir::graph::{Interleave, Rows};
 use crate::ir::types::Width;
@@ -506,7 +506,7 @@ pub(super) fn extract(asm: &mut Asm, of: Scalar, dst: u8, src: u8, lane: u8) {
     } else {
         src
     };
-    super::extract_from_four(asm, of, dst, half, lane % 4);
+    extract_from_four(asm, of, dst, half, lane % 4);
 }
 
 pub(super) fn sum(asm: &mut Asm, dst: u8, src: u8) {
@@ -539,7 +539,7 @@ pub(super) fn gather(
     (displacement, shift): (i32, u8),
     mask: Option<u8>,
 ) {
-    super::address(asm, from, shift);
+    address(asm, from, shift);
     // The instruction clears the lanes that are done.
     match mask {
         Some(mask) => copy(asm, VECTOR_SCRATCH, mask),
@@ -554,7 +554,7 @@ pub(super) fn gather(
 }
 
 pub(super) fn load_even(asm: &mut Asm, dst: u8, from: (u8, Src), order: u8, free: u8, number: u8) {
-    super::address(asm, from, 2);
+    address(asm, from, 2);
     let offset = i32::from(number) * 64;
     emit!(asm
         ; vmovups Ry(VECTOR_SCRATCH), [Rq(SCRATCH) + offset]
@@ -564,7 +564,7 @@ pub(super) fn load_even(asm: &mut Asm, dst: u8, from: (u8, Src), order: u8, free
 }
 
 pub(super) fn load_part_of_even(asm: &mut Asm, into: u8, from: (u8, Src), is_second: bool, mask: u8) {
-    super::address(asm, from, 2);
+    address(asm, from, 2);
     let offset = i32::from(is_second) * 28;
     emit!(asm; vmaskmovps Ry(into), Ry(mask), [Rq(SCRATCH) + offset]);
 }

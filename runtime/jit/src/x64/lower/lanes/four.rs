@@ -9,6 +9,7 @@ use dynasmrt::DynasmApi;
 use super::super::float::Predicate;
 use super::super::round::Mode;
 use super::super::{Asm, Scalar, Src, emit};
+use super::common::{address, extract_from_four};
 use super::eight::copy;
 use super::eight::{self, bitwise, elements, ones};
 pub(super) use super::eight::{byte, load_splat, multiples, quotients};
@@ -411,7 +412,7 @@ pub(super) fn splat(asm: &mut Asm, of: Scalar, dst: u8, src: u8) {
 
 pub(super) fn extract(asm: &mut Asm, of: Scalar, dst: u8, src: u8, lane: u8) {
     if !of.is_wide() {
-        return super::extract_from_four(asm, of, dst, src, lane);
+        return extract_from_four(asm, of, dst, src, lane);
     }
     let mut half = src;
     if lane >= 2 {
@@ -450,7 +451,7 @@ pub(super) fn gather(
     (displacement, shift): (i32, u8),
     mask: Option<u8>,
 ) {
-    super::address(asm, from, shift);
+    address(asm, from, shift);
     // The instruction clears the lanes that are done.
     match mask {
         Some(mask) => copy(asm, VECTOR_SCRATCH, mask),

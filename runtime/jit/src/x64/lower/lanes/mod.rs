@@ -6,6 +6,7 @@
 //! operand.
 
 mod bytes;
+mod common;
 mod constant_division;
 mod eight;
 mod four;
@@ -20,6 +21,7 @@ use crate::ir::types::Width;
 use crate::math::vector;
 use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
 use bytes::Bytes;
+use common::address;
 use eight::Eight;
 use four::Four;
 pub(crate) use four::load_wide_splat;
@@ -300,34 +302,6 @@ fn separate_bytes(asm: &mut Asm, width: Width, rows: Rows) {
     for lane in 0..width.lanes() as i32 {
         let offset = rows.stride.wrapping_mul(rows.first + lane);
         emit!(asm; vpinsrb Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), [Rq(SCRATCH) + offset], BYTE lane as i8);
-    }
-}
-
-/// Writes the address of an element of `1 << shift` bytes to the scratch register.
-fn address(asm: &mut Asm, (base, index): (u8, Src), shift: u8) {
-    match (index, shift) {
-        (Src::Reg(index), 0) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + Rq(index)]),
-        (Src::Reg(index), 3) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + Rq(index) * 8]),
-        (Src::Reg(index), _) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + Rq(index) * 4]),
-        (Src::Imm(index), _) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + index.wrapping_shl(shift.into())]),
-    }
-}
-
-/// The operand that chooses pairs of lanes: two bits for each, of which the first two are of the first operand.
-fn pairs(which: Interleave) -> u8 {
-    match which {
-        Interleave::Low | Interleave::LowPairs | Interleave::Even => 0b01_00_01_00,
-        Interleave::High | Interleave::HighPairs | Interleave::Odd => 0b11_10_11_10,
-    }
-}
-
-/// The value of one of the first four lanes.
-fn extract_from_four(asm: &mut Asm, of: Scalar, dst: u8, src: u8, lane: u8) {
-    let lane = lane as i8;
-    if of.is_float() {
-        emit!(asm; vpermilps Rx(dst), Rx(src), BYTE lane);
-    } else {
-        emit!(asm; vpextrd Rd(dst), Rx(src), BYTE lane);
     }
 }
 

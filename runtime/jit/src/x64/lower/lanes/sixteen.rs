@@ -6,7 +6,7 @@ use super::super::evex::{self, Memory, Op, Operand};
 use super::super::float::Predicate;
 use super::super::round::Mode;
 use super::super::{Asm, Scalar, Src, emit};
-use super::pairs;
+use super::common::{address, extract_from_four, pairs};
 use crate::generated::vm::primitive::LowerLanes;
 use crate::ir::graph::{Interleave, Rows};
 use crate::ir::types::Width;
@@ -409,7 +409,7 @@ pub(super) fn extract(asm: &mut Asm, of: Scalar, dst: u8, src: u8, lane: u8) {
     } else {
         src
     };
-    super::extract_from_four(asm, of, dst, quarter, lane % 4);
+    extract_from_four(asm, of, dst, quarter, lane % 4);
 }
 
 pub(super) fn sum(asm: &mut Asm, dst: u8, src: u8) {
@@ -458,7 +458,7 @@ pub(super) fn gather(
     (displacement, shift): (i32, u8),
     mask: Option<u8>,
 ) {
-    super::address(asm, from, shift);
+    address(asm, from, shift);
     // The instruction clears the bits of the lanes that are done.
     match mask {
         Some(mask) => evex::VPTESTMD.binary(asm, MASK, mask, mask),

@@ -10,11 +10,12 @@ mod machine;
 mod wide_lanes;
 
 use super::{
-    Asm, Cc, Features, Flags, Src, attempt, constant, has_mask, jump_if, load, load_slot, move_value, select,
-    select_by_mask, set_if, store, store_slot, test, test_mask, value,
+    Asm, Cc, Flags, Src, attempt, constant, has_mask, jump_if, load, load_slot, move_value, select, select_by_mask,
+    set_if, store, store_slot, test, test_mask, value,
 };
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::types::{Effect, Scalar, Ty};
+use crate::processor::features::Features;
 use crate::processor::registers::{RAX, RCX, RDX, RSP};
 use cases::{Case, Word, cases};
 use machine::{Code, State};
