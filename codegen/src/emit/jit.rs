@@ -23,7 +23,10 @@ pub fn emit(isa: &Isa) -> Vec<GeneratedFile> {
         ops.retain(|op| compiled(op).is_some());
     }
     families.retain(|(_, ops)| !ops.is_empty());
-    let mut files = vec![source("vm/jit.rs", "spec/isa/vm", top(isa, &families))];
+    let mut files = vec![
+        source("vm/jit.rs", "spec/vm", top(&families)),
+        source("vm/jit_facts.rs", "spec/vm", facts(&spec.vm, &families)),
+    ];
     for (family, ops) in &families {
         let builders: TokenStream = ops.iter().filter_map(|op| builder(op)).collect();
         let tokens = quote!(use super::*; #builders);
@@ -191,18 +194,36 @@ fn operated(primitive: &Primitive) -> Option<Scalar> {
     fixed(&primitive.result()).or_else(|| primitive.params().last().and_then(fixed))
 }
 
-fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
+/// The builders of ops.
+fn top(families: &[(&str, Vec<&Op>)]) -> TokenStream {
     let modules = family_modules("jit", families);
-    let ops = || families.iter().flat_map(|(family, ops)| ops.iter().map(move |op| (ident(family), *op)));
-    let arms = ops().map(|(family, op)| {
+    let ops = families.iter().flat_map(|(family, ops)| ops.iter().map(move |op| (ident(family), *op)));
+    let arms = ops.map(|(family, op)| {
         let (variant, function) = (variant(op), function(op));
         let names: Vec<_> = operands(op).into_iter().map(|operand| operand.name).collect();
         quote!(Op::#variant { #(#names),* } => #family::#function(builder, #(#names),*),)
     });
+    quote! {
+        #modules
+
+        #[doc = " Builds the nodes of an op. False if compiled code does not execute it."]
+        pub(crate) fn build(op: Op, builder: &mut FunctionBuilder<'_>) -> bool {
+            match op {
+                #(#arms)*
+                _ => return false,
+            }
+            true
+        }
+    }
+}
+
+/// The facts about ops and primitives that analyses ask for, too.
+fn facts(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
+    let ops = || families.iter().flat_map(|(_, ops)| ops.iter().copied());
     let lint = one_of_lint();
-    let known = one_of(&quote!(op), ops().map(|(_, op)| op));
-    let simple = one_of(&quote!(op), ops().map(|(_, op)| op).filter(|op| is_simple(op)));
-    let constants = ops().filter_map(|(_, op)| {
+    let known = one_of(&quote!(op), ops());
+    let simple = one_of(&quote!(op), ops().filter(|op| is_simple(op)));
+    let constants = ops().filter_map(|op| {
         let (Body::Semantics(expr), Some(result)) = (&op.body, op.result()) else { return None };
         let name = ident(&result.name);
         let (fields, bits) = match &expr.kind {
@@ -235,8 +256,6 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
     let known_bits = isa.primitives.iter().filter_map(known_bits);
     let fills = isa.ops.iter().filter_map(fill);
     quote! {
-        #modules
-
         impl Primitive {
             #[doc = " The function that computes it, if instructions do not."]
             pub fn function(self, of: Scalar) -> Option<usize> {
@@ -284,15 +303,6 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
         #lint
         pub(crate) fn is_simple(op: Op) -> bool {
             #simple
-        }
-
-        #[doc = " Builds the nodes of an op. False if compiled code does not execute it."]
-        pub(crate) fn build(op: Op, builder: &mut FunctionBuilder<'_>) -> bool {
-            match op {
-                #(#arms)*
-                _ => return false,
-            }
-            true
         }
     }
 }

@@ -8,10 +8,19 @@ pub mod vm {
         use super::primitive::Primitive;
         use crate::build::FunctionBuilder;
         use crate::bytecode::*;
-        use crate::interp::prim::{self, Float, Int};
         use crate::ir::types::Scalar;
 
         include!(concat!(env!("OUT_DIR"), "/vm/jit.rs"));
+    }
+
+    /// Facts about decoded ops and primitives, for analyses and passes.
+    pub(crate) mod jit_facts {
+        use super::primitive::Primitive;
+        use crate::bytecode::*;
+        use crate::interp::prim::{self, Float, Int};
+        use crate::ir::types::Scalar;
+
+        include!(concat!(env!("OUT_DIR"), "/vm/jit_facts.rs"));
     }
 
     /// The primitives that the JIT has machine code for.

@@ -5,7 +5,7 @@ use std::ops::Index;
 
 use super::typed_liveness::TypedLiveness;
 use crate::bytecode::{BlockId, Decoded, VerifiedFunction};
-use crate::generated::vm::jit;
+use crate::generated::vm::jit_facts;
 use crate::ir::bits::Bits;
 use crate::ir::effort::Effort;
 use crate::ir::visits::Visits;
@@ -156,7 +156,7 @@ pub(crate) fn apply(decoded: &Decoded, liveness: &TypedLiveness<'_>, pc: u32, kn
 /// Calls `set` with the slots that an op writes.
 fn changes(decoded: &Decoded, liveness: &TypedLiveness<'_>, pc: u32, mut set: impl FnMut(usize, Known)) {
     liveness.writes(pc).for_each(|slot| set(slot, Known::UNKNOWN));
-    if let Some((of, reg, bits)) = jit::constant(decoded.ops[pc as usize]) {
+    if let Some((of, reg, bits)) = jit_facts::constant(decoded.ops[pc as usize]) {
         set(reg.index(), Known::of(bits as u32));
         if of.is_wide() {
             set(reg.index() + 1, Known::of((bits >> 32) as u32));

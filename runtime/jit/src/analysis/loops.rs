@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::typed_liveness::TypedLiveness;
 use crate::bytecode::{Decoded, EdgeId, Op};
-use crate::generated::vm::jit;
+use crate::generated::vm::jit_facts;
 
 /// Whether the interpreter may enter machine code at a loop header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ fn is_native(decoded: &Decoded, block: usize) -> bool {
     let edges = native_edges(last);
     !edges.is_empty()
         && !moves_refs(decoded, &edges)
-        && ops.into_iter().rev().skip(1).all(|pc| jit::is_built(decoded.ops[pc as usize]))
+        && ops.into_iter().rev().skip(1).all(|pc| jit_facts::is_built(decoded.ops[pc as usize]))
 }
 
 /// The blocks of a loop, if machine code executes them all and the header is the only way in.

@@ -4,7 +4,7 @@
 
 use smallvec::SmallVec;
 
-use super::FunctionBuilder;
+use super::builder::{Baseline, FunctionBuilder};
 use crate::analysis::loops::{moves_refs, native_edges};
 use crate::bytecode::{BlockId, EdgeId, Op};
 use crate::generated::vm::jit;
@@ -15,15 +15,6 @@ use crate::ir::types::{Scalar, Ty};
 
 /// Most ops of a piece.
 const MAX_PIECE_OPS: u32 = 64;
-
-/// The state of the builder in baseline mode.
-#[derive(Default)]
-pub(super) struct Baseline {
-    /// For each block of the bytecode, the block of the graph in which it begins.
-    begins: Vec<BlockIndex>,
-    /// The slots that have a definition in the current piece, some of them twice.
-    defined: Vec<u16>,
-}
 
 impl FunctionBuilder<'_> {
     /// Builds all blocks, in pieces.

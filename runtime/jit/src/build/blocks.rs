@@ -3,38 +3,12 @@
 
 use smallvec::SmallVec;
 
-use super::FunctionBuilder;
-use super::defs::Defs;
+use super::builder::{FunctionBuilder, Incoming, LiveIn, LiveIns};
 use crate::analysis::loops::LoopHeader;
 use crate::analysis::typed_liveness::{Read, is_pair};
 use crate::bytecode::{BlockId, Reg};
 use crate::ir::graph::{BlockIndex, Branch, Entry, Kind, NodeId, Nodes, Terminator};
 use crate::ir::types::{Scalar, Ty};
-
-/// A branch to a block that is not built yet, with the definitions of slots at its end.
-pub(super) struct Incoming {
-    pub from: BlockIndex,
-    /// Whether it is the second branch of its block.
-    pub second: bool,
-    pub defs: Defs,
-}
-
-/// A slot that is live into a block, and the type that it is read as next: a parameter of the block, unless it is known
-/// to be a constant.
-#[derive(Clone, Copy)]
-pub(super) struct LiveIn {
-    pub slot: u16,
-    pub of: Scalar,
-}
-
-impl LiveIn {
-    pub(super) fn slots(self) -> u16 {
-        1 + u16::from(self.of.is_wide())
-    }
-}
-
-/// The live-ins of a block, in the order of the slots.
-pub(super) type LiveIns = SmallVec<[LiveIn; 16]>;
 
 impl FunctionBuilder<'_> {
     /// Makes the block of the graph in which the ops of a block of the bytecode begin.

@@ -3,8 +3,8 @@
 
 use smallvec::SmallVec;
 
-use super::FunctionBuilder;
-use super::blocks::{Incoming, LiveIn, live_ins};
+use super::blocks::live_ins;
+use super::builder::{FunctionBuilder, Incoming, LiveIn};
 use super::partial_inlining::Inlined;
 use crate::analysis::calls::{self, FunctionContext, ModuleCall};
 use crate::analysis::constants::apply;

@@ -3,7 +3,7 @@
 
 use smallvec::SmallVec;
 
-use super::FunctionBuilder;
+use super::builder::FunctionBuilder;
 use super::defs::{Def, Defs};
 use crate::ir::bits::Bits;
 use crate::ir::graph::{Exit, ExitId, Part, SlotValue};

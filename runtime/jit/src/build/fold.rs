@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::FunctionBuilder;
+use super::builder::FunctionBuilder;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::NodeId;
 use crate::ir::types::{Scalar, Ty};

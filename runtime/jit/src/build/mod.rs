@@ -13,6 +13,7 @@
 
 mod baseline;
 mod blocks;
+mod builder;
 mod calls;
 mod defs;
 mod exits;
@@ -30,17 +31,16 @@ use crate::analysis::calls::FunctionContext;
 use crate::analysis::constants::{ConstantSlots, Constants, apply};
 use crate::analysis::loops::{self, LoopHeader};
 use crate::analysis::typed_liveness::{Read, TypedLiveness};
-use crate::bytecode::{BlockId, Decoded};
+use crate::bytecode::BlockId;
 use crate::generated::vm::jit;
 use crate::ir::effort::Effort;
-use crate::ir::graph::{BlockIndex, CompileMode, Entry, ExitId, Graph, Kind, Node, NodeId, Passed};
+use crate::ir::graph::{BlockIndex, CompileMode, Entry, ExitId, Graph, Kind, Node, NodeId};
 use crate::ir::hash::Table;
-use crate::ir::types::{Effect, Scalar, Ty};
-use blocks::{Incoming, LiveIns};
+use crate::ir::types::{Effect, Ty};
+pub(crate) use builder::FunctionBuilder;
+use builder::MAX_TABLE_ENTRIES;
 use defs::Defs;
 
-/// Most entries of a list that an op selects from by a chain of tests; longer ones are left to the runtime.
-const MAX_TABLE_ENTRIES: usize = 64;
 /// Functions with more ops than this are left to the interpreter.
 const MAX_OPS: usize = 1 << 17;
 /// Functions with more slots than this, or blocks with more pairs of ops and slots, are compiled in baseline mode.
@@ -48,41 +48,6 @@ const MAX_SLOTS: usize = 1 << 12;
 const MAX_LIVENESS_ENTRIES: usize = 1 << 22;
 /// Functions whose frame states have more values than this in all are compiled in baseline mode.
 const MAX_FRAME_STATE_VALUES: usize = 1 << 20;
-
-/// The builder of one function's graph; generated code calls it for each op.
-pub(crate) struct FunctionBuilder<'a> {
-    decoded: &'a Decoded,
-    context: FunctionContext<'a>,
-    /// The arguments of native calls, if there may be some of the function.
-    arguments_if_called: Option<Vec<Passed>>,
-    liveness: TypedLiveness<'a>,
-    entry_constants: Constants,
-    /// The constants in slots before the op that is being built.
-    slot_constants: ConstantSlots,
-    graph: Graph,
-    current: BlockIndex,
-    defs: Defs,
-    pc: u32,
-    /// The side exit that is taken if the op at `pc` traps, once there is one.
-    exit: Option<ExitId>,
-    /// Liveness before and after the op that is being built.
-    at_op: BlockLiveness,
-    incoming: Vec<Vec<Incoming>>,
-    /// Blocks that are laid out after all others.
-    cold: Vec<BlockIndex>,
-    /// A block that is laid out before the first one of a block of the bytecode.
-    laid_out_before: Option<(BlockId, BlockIndex)>,
-    /// For each block of the bytecode that is a loop header, the header in the graph and its parameters.
-    headers: Table<BlockId, (BlockIndex, LiveIns)>,
-    constant_nodes: Table<(u64, Scalar), NodeId>,
-    /// For each slot the node of the constant that was last found in it: a cache, since constants often stay.
-    recent: Vec<Option<(u64, Scalar, NodeId)>>,
-    numbered: Table<(Kind, SmallVec<[NodeId; 3]>), NodeId>,
-    frame_state_values: usize,
-    failed: bool,
-    /// The state of baseline mode, if the function is built in it.
-    baseline: Option<baseline::Baseline>,
-}
 
 /// Builds the graph of a function; none if it is too large for the mode.
 pub(crate) fn build(context: FunctionContext<'_>, mode: CompileMode) -> Option<Graph> {

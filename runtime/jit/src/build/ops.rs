@@ -3,10 +3,9 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::blocks::LiveIn;
+use super::builder::{FunctionBuilder, LiveIn, MAX_TABLE_ENTRIES};
 use super::defs::Def;
 use super::fold;
-use super::{FunctionBuilder, MAX_TABLE_ENTRIES};
 use crate::bytecode::{GlobalOffset, ListId, RefReg, Reg};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Kind, NodeId, Part};

@@ -7,12 +7,11 @@
 
 use smallvec::SmallVec;
 
-use super::FunctionBuilder;
-use super::blocks::Incoming;
+use super::builder::{FunctionBuilder, Incoming};
 use super::defs::Defs;
 use crate::bytecode::{BlockId, CallSite, Callee, Decoded, EdgeId, ListId, Op, Reg, VerifiedFunction};
-use crate::generated::vm::jit;
 use crate::generated::vm::primitive::Primitive;
+use crate::generated::vm::{jit, jit_facts};
 use crate::ir::graph::{BlockIndex, Branch, Entry, ExitId, Kind, NodeId, Passed, Terminator};
 use crate::ir::types::{Scalar, Ty};
 
@@ -48,7 +47,8 @@ pub(super) enum Inlined {
 fn pure_block(decoded: &Decoded, block: BlockId) -> Option<(std::ops::Range<u32>, Op)> {
     let ops = decoded.block(block).ops.clone();
     let last = ops.end - 1;
-    let simple = ops.len() <= MAX_INLINED_OPS && (ops.start..last).all(|pc| jit::is_simple(decoded.ops[pc as usize]));
+    let simple =
+        ops.len() <= MAX_INLINED_OPS && (ops.start..last).all(|pc| jit_facts::is_simple(decoded.ops[pc as usize]));
     simple.then(|| (ops.start..last, decoded.ops[last as usize]))
 }
 

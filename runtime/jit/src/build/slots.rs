@@ -3,8 +3,8 @@
 
 use smallvec::SmallVec;
 
-use super::FunctionBuilder;
-use super::blocks::{LiveIn, live_in_at};
+use super::blocks::live_in_at;
+use super::builder::{FunctionBuilder, LiveIn};
 use super::defs::Def;
 use crate::analysis::typed_liveness::is_pair;
 use crate::ir::bits::Bits;

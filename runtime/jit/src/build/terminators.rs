@@ -1,8 +1,7 @@
 //! Terminators of blocks: branches of the bytecode, and side exits for ops that the runtime or the interpreter
 //! executes, after which machine code continues.
 
-use super::FunctionBuilder;
-use super::blocks::Incoming;
+use super::builder::{FunctionBuilder, Incoming};
 use crate::analysis::constants::apply;
 use crate::analysis::loops::{moves_refs, native_edges};
 use crate::bytecode::{Callee, Op};

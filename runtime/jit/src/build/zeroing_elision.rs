@@ -1,10 +1,10 @@
 //! Zeroing elision: a buffer that is filled from end to end right after its allocation need not be zeroed, since it is
 //! not read before. The builder asks it for each op that the runtime executes.
 
-use super::FunctionBuilder;
+use super::builder::FunctionBuilder;
 use super::defs::Def;
 use crate::bytecode::{Op, Reg};
-use crate::generated::vm::jit;
+use crate::generated::vm::jit_facts;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Kind, NodeId, Part};
 use crate::ir::types::Scalar;
@@ -18,9 +18,9 @@ impl FunctionBuilder<'_> {
     pub(super) fn is_filled_next(&self, op: Op) -> bool {
         let Op::BufferAlloc { length, result, .. } = op else { return false };
         let following = &self.decoded.ops[self.pc as usize + 1..];
-        let is_constant = |op: &&Op| jit::constant(**op).is_some();
+        let is_constant = |op: &&Op| jit_facts::constant(**op).is_some();
         let between = following.iter().take(MAX_BETWEEN).take_while(is_constant).count();
-        let Some((buffer, index, count, shift)) = following.get(between).and_then(|op| jit::fill(*op)) else {
+        let Some((buffer, index, count, shift)) = following.get(between).and_then(|op| jit_facts::fill(*op)) else {
             return false;
         };
         if self.baseline.is_some() || buffer.index() != result.index() {
@@ -28,7 +28,7 @@ impl FunctionBuilder<'_> {
         }
         let mut begins_at_zero =
             (index.index()..index.index() + 2).all(|slot| self.slot_constants[slot].constant() == Some(0));
-        for (of, reg, bits) in following[..between].iter().filter_map(|op| jit::constant(*op)) {
+        for (of, reg, bits) in following[..between].iter().filter_map(|op| jit_facts::constant(*op)) {
             let written = reg.index()..reg.index() + 1 + usize::from(of.is_wide());
             let overlaps = |other: Reg| written.start < other.index() + 2 && other.index() < written.end;
             if overlaps(count) {
