@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use crate::check;
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::{self, Entry};
-use crate::model::{abi, amdgpu, gfx, hal, jit, names, schema, vm};
+use crate::model::instruction_set::InstructionSet;
+use crate::model::{abi, api, gfx, hal, jit, names, schema, vm};
+use crate::sem::Vocabulary;
 
 /// Every fact of `spec/`, checked.
 #[derive(Clone, Debug)]
@@ -53,7 +55,7 @@ impl Spec {
 }
 
 /// The folders of `spec/`, and whether each folder in one is read on its own.
-const FOLDERS: [(&str, bool); 7] = [
+const FOLDERS: [(&str, bool); 8] = [
     ("isa", true),
     ("api", true),
     ("primitives", false),
@@ -61,6 +63,7 @@ const FOLDERS: [(&str, bool); 7] = [
     ("schema", false),
     ("hal", false),
     ("names", false),
+    ("jit", false),
 ];
 
 /// The folder that is read as one: `("isa", "vm")` for `spec/isa/vm/ops/integer.yaml`, `("hal", "")` for
@@ -82,17 +85,7 @@ fn folder_of(path: &str) -> Option<(&'static str, &str)> {
 /// All errors of all files, sorted by place. A spec with an error is never returned.
 pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
     let mut diagnostics = Diagnostics::default();
-    let mut rooms: [Vec<Entry>; 8] = Default::default();
-    const PREFIXES: [&str; 8] = [
-        "spec/vm/",
-        "spec/abi/",
-        "spec/schema/",
-        "spec/hal/",
-        "spec/amdgpu/",
-        "spec/gfx11/",
-        "spec/names/",
-        "spec/jit/",
-    ];
+    let mut folders: BTreeMap<(&str, &str), Vec<Entry>> = BTreeMap::new();
     let mut files = files.to_vec();
     files.sort_by_key(|(path, _)| *path);
     for (path, text) in files.iter().copied() {
@@ -105,12 +98,23 @@ pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
         };
         folders.entry(folder).or_default().extend(entry::split(path, text, &mut diagnostics));
     }
-    let [vm, abi, schema, hal, amdgpu, gfx11, names, rewrites] = &rooms;
-    let abi = abi::Abi::load(abi, &mut diagnostics);
-    let isa = vm::Isa::load(vm, &abi, &mut diagnostics);
+    let entries = |name: &'static str| folders.get(&(name, "")).map_or(&[][..], Vec::as_slice);
+    let below = |parent: &'static str| folders.iter().filter(move |((folder, _), _)| *folder == parent);
+    let abi = abi::Abi::load(entries("abi"), &mut diagnostics);
+    let primitives = Vocabulary::load(entries("primitives"), &mut diagnostics);
+    let mut instruction_sets: BTreeMap<String, InstructionSet> = BTreeMap::new();
+    for ((_, name), entries_of_set) in below("isa") {
+        let set = InstructionSet::load(name, entries_of_set, &primitives, &abi, &instruction_sets, &mut diagnostics);
+        instruction_sets.extend(set.map(|set| (name.to_string(), set)));
+    }
+    let rewrites = jit::load(entries("jit"), &primitives.of("vm"), &mut diagnostics);
+    let apis =
+        below("api").map(|((_, name), entries)| (name.to_string(), api::Api::load(name, entries, &mut diagnostics)));
     let spec = Spec {
-        rewrites: jit::load(rewrites, &isa.primitives, &mut diagnostics),
-        vm: isa,
+        rewrites,
+        apis: apis.collect(),
+        instruction_sets,
+        primitives,
         abi,
         schema: schema::Schema::load(entries("schema"), &mut diagnostics),
         hal: hal::Hal::load(entries("hal"), &mut diagnostics),

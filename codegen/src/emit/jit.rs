@@ -24,8 +24,8 @@ pub fn emit(isa: &Isa) -> Vec<GeneratedFile> {
     }
     families.retain(|(_, ops)| !ops.is_empty());
     let mut files = vec![
-        source("vm/jit.rs", "spec/vm", top(&families)),
-        source("vm/jit_facts.rs", "spec/vm", facts(&spec.vm, &families)),
+        source("vm/jit.rs", "spec/isa/vm", top(&families)),
+        source("vm/jit_facts.rs", "spec/isa/vm", facts(isa, &families)),
     ];
     for (family, ops) in &families {
         let builders: TokenStream = ops.iter().filter_map(|op| builder(op)).collect();

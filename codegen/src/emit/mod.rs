@@ -73,20 +73,11 @@ mod words;
 /// An emitter: from a part of the spec to the files of one artifact.
 type Emitter<T> = fn(&T) -> Vec<GeneratedFile>;
 
-/// Every emitter, with the prefixes of the paths of its files. A new artifact is one module and one line here.
-const EMITTERS: &[(&str, Emitter)] = &[
-    ("vm/opcode", opcode::emit),
-    ("vm/decode", decode::emit),
-    ("vm/verify", verify::emit),
-    ("vm/disasm", disasm::emit),
-    ("vm/asm", asm::emit),
-    ("vm/interp", interp::emit),
-    ("vm/jit", jit::emit),
-    ("vm/primitive", primitive::emit),
+/// The emitters that need several parts of the spec, with the prefixes of the paths of their files. A new artifact is
+/// one module and one line here, or in the tables below.
+const OF_SPEC: &[(&str, Emitter<Spec>)] = &[
     ("jit/rewrites", rewrites::emit),
     ("jit/rewrite_tests", rewrite_tests::emit),
-    ("vm/op_tests", op_tests::emit),
-    ("vm/tests/primitives", primitive_tests::emit),
     ("abi/status", status::emit),
     ("abi", abi_letters::emit),
     ("abi/callees", abi_callees::emit),

@@ -37,7 +37,7 @@ fn check(form: &Form) -> TokenStream {
 /// A function of all variables.
 fn function(expr: &Expr) -> TokenStream {
     let mut used = Vec::new();
-    expr.for_each_field(&mut |name| used.push(name.to_string()));
+    expr.for_each_operand(&mut |name| used.push(name.to_string()));
     let name = |name: &str| {
         let is_used = used.iter().any(|other| other == name);
         let name = ident(name);
@@ -49,7 +49,7 @@ fn function(expr: &Expr) -> TokenStream {
 
 fn expression(expr: &Expr) -> TokenStream {
     match &expr.kind {
-        ExprKind::Field(name) => {
+        ExprKind::Operand(name) => {
             let name = ident(name);
             quote!(#name)
         }

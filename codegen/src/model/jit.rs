@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
+use crate::model::vm::LANGUAGE;
 use crate::sem::{self, Effect, Expr, ExprKind, Lowering, Primitive, Scalar, Ty, Vocabulary};
 
 /// A rewrite.
@@ -38,7 +39,7 @@ pub struct Form {
     pub operands: Vec<Operand>,
     /// An expression without a call.
     pub replacement: Expr,
-    /// What the node is equal to.
+    /// The operand that the node is equal to.
     pub replaced_by: Operand,
 }
 
@@ -122,7 +123,7 @@ impl Reader<'_> {
     fn types(&mut self) -> Option<Vec<Scalar>> {
         let mut types = Vec::new();
         for name in &self.raw.types {
-            match Scalar::ALL.into_iter().find(|of| of.name() == name) {
+            match Scalar::WORDS.into_iter().find(|of| of.name() == name) {
                 Some(of) if types.contains(&of) => return self.fail("types", format!("`{name}` is listed twice")),
                 Some(of) => types.push(of),
                 None => return self.fail("types", format!("`{name}` is no type: expected i32, i64, f32 or f64")),
@@ -171,7 +172,7 @@ impl Reader<'_> {
     }
 
     fn typed(&mut self, key: &str, text: &str, variables: &[(&str, Ty)], of: Scalar) -> Option<Expr> {
-        match sem::type_semantics(text, self.primitives, variables, of.ty()) {
+        match sem::type_semantics(text, self.primitives, &LANGUAGE, variables, of.ty()) {
             Ok(expr) => Some(expr),
             Err(refusals) => {
                 for sem::Refusal { at, message, missing } in refusals {
@@ -190,7 +191,7 @@ impl Reader<'_> {
 /// An expression without a call.
 fn operand(expr: &Expr) -> Option<Operand> {
     match (&expr.kind, expr.ty) {
-        (ExprKind::Field(name), _) => Some(Operand::Variable(name.clone())),
+        (ExprKind::Operand(name), _) => Some(Operand::Variable(name.clone())),
         (ExprKind::Int(value), Ty::I32) => Some(Operand::Constant(u64::from(*value as u32))),
         (ExprKind::Int(value), _) => Some(Operand::Constant(*value as u64)),
         (ExprKind::Float(bits), Ty::F32) => Some(Operand::Constant(bits & u64::from(u32::MAX))),

@@ -12,7 +12,7 @@ fn rewrite(rest: &str) -> String {
 fn rewrites_become_a_matcher_and_tests() {
     let text = rewrite("  types: [i32, i64]\n  pattern: a.wrapping_add(-1)\n  replacement: a\n")
         + "\n- rewrite: other\n  doc: Another one.\n  types: [i32]\n  pattern: t.select(b, b)\n  replacement: 7\n";
-    let spec = mini::load("spec/jit/rewrites.yaml", &text).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    let spec = mini::load(&[("spec/jit/rewrites.yaml", &text)]).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
     let files = generate(&spec);
     let text_of = |path: &str| &files.iter().find(|file| file.path == path).expect("it is generated").text;
     let words = |path: &str| text_of(path).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -38,7 +38,7 @@ fn rewrites_become_a_matcher_and_tests() {
 #[test]
 fn rewrites_that_make_no_sense_are_refused() {
     let refused = |rest: &str| {
-        let diagnostics = mini::load("spec/jit/rewrites.yaml", &rewrite(rest)).expect_err(rest);
+        let diagnostics = mini::load(&[("spec/jit/rewrites.yaml", &rewrite(rest))]).expect_err(rest);
         diagnostics.report()
     };
     let of = |types: &str, pattern: &str, replacement: &str| {
@@ -47,7 +47,7 @@ fn rewrites_that_make_no_sense_are_refused() {
     for (report, expected) in [
         (of("i32", "a.wrapping_add(b)", "a"), "the pattern has no constant, and no variable twice: it fits every node"),
         (of("i32", "a.wrapping_add(0)", "b"), "the pattern has no variable `b`"),
-        (of("i32", "a.wrapping_add(0)", "d"), "unknown field `d`"),
+        (of("i32", "a.wrapping_add(0)", "d"), "unknown operand `d`"),
         (of("i32", "a.wrapping_add(0)", "a.wrapping_add(a)"), "a rewrite makes no nodes"),
         (of("i32", "a.wrapping_sum(0)", "a"), "unknown primitive `wrapping_sum`"),
         (of("i32", "a", "a"), "a pattern is a primitive on its operands"),
@@ -63,8 +63,8 @@ fn rewrites_that_make_no_sense_are_refused() {
     }
     let entry = "  types: [i32]\n  pattern: a.wrapping_add(0)\n  replacement: a\n\n";
     let twice = rewrite(entry) + &rewrite(entry);
-    let report = mini::load("spec/jit/rewrites.yaml", &twice).expect_err("it is there twice").report();
+    let report = mini::load(&[("spec/jit/rewrites.yaml", &twice)]).expect_err("it is there twice").report();
     assert!(report.contains("`test` is already declared at spec/jit/rewrites.yaml:1"), "{report}");
-    let report = mini::load("spec/jit/rewrites.yaml", "- rule: x\n  doc: A rule.\n").expect_err("a rule").report();
+    let report = mini::load(&[("spec/jit/rewrites.yaml", "- rule: x\n  doc: A rule.\n")]).expect_err("a rule").report();
     assert!(report.contains("unknown kind of entry `rule`"), "{report}");
 }

@@ -142,8 +142,8 @@ macro_rules! device_state_methods {
 pub use crate::device_state_methods;
 
 /// The methods of `Device` for devices in the memory of the host whose operations are those of a
-/// [`Queue`](crate::queue::Queue) and whose timelines are the host's, beside [`device_state_methods`]. `queue` finds the
-/// queue of an affinity, and `commands` is the kind of device that commands are recorded for.
+/// [`Queue`](crate::queue::Queue) and whose timelines are the host's, beside [`device_state_methods`]. `queue` finds
+/// the queue of an affinity, and `commands` is the kind of device that commands are recorded for.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! host_device_methods {

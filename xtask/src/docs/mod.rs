@@ -117,7 +117,9 @@ pub fn docs(arguments: &[&str]) -> Result<(), Failure> {
 fn manual(outside: &Outside) -> Result<Vec<GeneratedFile>, Failure> {
     let spec = op::read_spec()?;
     let (mut documents, mut texts) = (Vec::new(), Vec::new());
-    let telephones: BTreeMap<String, GeneratedFile> = spec.api("amdgpu").map_or_else(Vec::new, narrow_packet_diagrams)
+    let telephones: BTreeMap<String, GeneratedFile> = spec
+        .api("amdgpu")
+        .map_or_else(Vec::new, narrow_packet_diagrams)
         .into_iter()
         .map(|file| {
             (format!("{PACKETS}/{}", file.path), GeneratedFile { path: format!("narrow-{}", file.path), ..file })

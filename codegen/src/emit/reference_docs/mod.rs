@@ -66,8 +66,10 @@ pub fn reference(spec: &Spec, documents: &[Document], card: &Card, outside: &Out
     let mut pages = vec![front::page(spec, documents, outside)];
     pages.extend(documents::pages(documents));
     pages.extend(spec_pages(spec));
-    pages.push(purposes::page(&spec.vm));
-    pages.push(card::page(&spec.vm, card));
+    if let Some(vm) = spec.vm("vm") {
+        pages.push(purposes::page(vm));
+        pages.push(card::page(vm, card));
+    }
     let names = names::data(&pages);
     pages.push(names::page(&pages));
 

@@ -100,7 +100,7 @@ struct RawOp {
 const KINDS: [&str; 7] = ["bytecode", "opcode_set", "feature", "constant", "encoding", "op", "sequence"];
 
 /// How the semantics of ops are written.
-const LANGUAGE: sem::Language = sem::Language {
+pub(in crate::model) const LANGUAGE: sem::Language = sem::Language {
     integers: &[Scalar::I32, Scalar::I64],
     floats: &[Scalar::F32, Scalar::F64],
     has_bits: false,

@@ -12,3 +12,4 @@ pub use isa::{
     Body, Bytecode, ControlOp, Encoding, EncodingField, Feature, Field, FieldKind, GapFill, Isa, Op, OpcodeSet,
     Sequence, SequenceStep, Structure, TextPart, Type,
 };
+pub(super) use load::LANGUAGE;

@@ -126,8 +126,8 @@ pub(super) fn dealloca<D: Discipline>(
     queue.submit(wait, signal, Weight::Light, Work::Decommit(Cow::Borrowed(allocation)))
 }
 
-/// The queue of an operation: the one that is named, but for a deallocation whose flags prefer the one that reserved the
-/// buffer. A buffer that no queue reserved has none to prefer.
+/// The queue of an operation: the one that is named, but for a deallocation whose flags prefer the one that reserved
+/// the buffer. A buffer that no queue reserved has none to prefer.
 pub fn queue_of(operation: &QueueOperation<'_>, named: QueueAffinity) -> QueueAffinity {
     let QueueOperation::Dealloca { buffer, flags } = operation else { return named };
     if !flags.contains(DeallocaFlags::PREFER_ORIGIN) {

@@ -1,5 +1,5 @@
-//! The queue operations of a device ([`QueueOperation`]) as submissions of a [`Queue`]. Each takes the points to wait for
-//! and those to signal; a failure goes to the latter, or to the caller if there are none and the operation has run
+//! The queue operations of a device ([`QueueOperation`]) as submissions of a [`Queue`]. Each takes the points to wait
+//! for and those to signal; a failure goes to the latter, or to the caller if there are none and the operation has run
 //! already.
 
 use std::any::Any;

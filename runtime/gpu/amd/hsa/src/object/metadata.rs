@@ -14,7 +14,7 @@ use super::message_pack::{MetadataError, Reader};
 /// Most arguments of a kernel, implicit ones included.
 const MAX_ARGUMENTS: u32 = 1 << 14;
 
-/// What an argument is.
+/// The kind of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgumentKind {
     /// An address.
