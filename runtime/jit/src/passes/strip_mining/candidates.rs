@@ -39,7 +39,7 @@ pub(super) fn is_candidate(graph: &Graph, nest: &LoopNest) -> bool {
     divides && nest.is_top_tested && !nest.has_header_effects(graph) && nest.step == 1 && nodes <= MAX_NODES
 }
 
-/// What the graph was before a loop was split.
+/// The state of the graph before a loop was split.
 pub(super) struct Before {
     blocks: usize,
     order: Vec<BlockIndex>,

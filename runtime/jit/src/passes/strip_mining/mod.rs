@@ -80,8 +80,8 @@ pub(super) fn split_loops(graph: &mut Graph, features: Features) -> bool {
     is_any_split
 }
 
-/// Splits a loop. If that is not possible or not worthwhile, the graph is as it was, but for nodes and exits that
-/// nobody uses.
+/// Splits a loop. If that is not possible or not worthwhile, the graph is as it was, but for nodes and exits without
+/// users.
 fn try_split(graph: &mut Graph, nest: &LoopNest) -> bool {
     let mut columns = rectangles::columns(graph, nest);
     // A rectangle that is known is one on every path, so nothing is lost if its loops are not long.

@@ -18,7 +18,7 @@ impl Factor {
     }
 }
 
-/// What is around a loop that becomes vectors.
+/// The surroundings of a loop that becomes vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Surroundings {
     /// Nothing that is known: it needs guards, and counts its steps.

@@ -26,7 +26,7 @@ pub(crate) struct VectorLoop<'a> {
     pub exit: ExitId,
 }
 
-/// What a value of the scalar loop became.
+/// The vector form of a value of the scalar loop.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     /// A scalar: the value of all lanes if it is uniform, of the first one if it is strided.
@@ -60,14 +60,14 @@ pub(super) fn integer(graph: &mut Graph, block: BlockIndex, primitive: Primitive
 /// How many iterations of an inner loop are one of the unrolled loop: the lanes of a group.
 pub(super) const UNROLLED: u64 = 4;
 
-/// What the builder knows while it unrolls an inner loop.
+/// The knowledge of the builder while it unrolls an inner loop.
 #[derive(Default)]
 pub(super) struct Unrolled {
     /// The loads that are transposed.
     pub rows: SmallVec<[NodeId; 4]>,
     /// Which of the iterations that are made at once is being built.
     pub iteration: usize,
-    /// What was loaded in the first of them.
+    /// The values that were loaded in the first of them.
     pub(super) transposed: Table<NodeId, Transposed>,
 }
 
