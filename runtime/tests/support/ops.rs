@@ -108,7 +108,7 @@ fn has(expr: &Expr, primitives: &[&str]) -> bool {
 fn stored(op: &Op) -> Option<&str> {
     let Body::Semantics(Expr { kind: ExprKind::Call { primitive, args, .. }, .. }) = &op.body else { return None };
     match (primitive.effect(), args.last().map(|arg| &arg.kind)) {
-        (Effect::Store, Some(ExprKind::Field(name))) => Some(name),
+        (Effect::Store, Some(ExprKind::Operand(name))) => Some(name),
         _ => None,
     }
 }
