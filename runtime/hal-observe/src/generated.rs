@@ -15,7 +15,8 @@ pub mod hal {
 
     /// The rules that callers of objects must keep.
     mod checks {
-        use crate::observe::validate::checks::{Checks, Needs};
+        use crate::observe::validate::checks::Checks;
+        use crate::observe::validate::needs::Needs;
         use crate::status::Result;
 
         include!(concat!(env!("OUT_DIR"), "/hal/checks.rs"));

@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::RecordedObject;
+use super::object::RecordedObject;
 use crate::hal::{Buffer, BufferUsage, MemoryType};
 use crate::observe::objects::Known;
 use crate::observe::{Called, ObjectId};

@@ -10,6 +10,7 @@
 //! ([`Visit`]). The text of events is written by one.
 
 mod keep;
+mod object;
 mod text;
 mod visit;
 
@@ -18,6 +19,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use self::keep::{Keep, Keeper, RecordedBuffer, Unseen};
+pub use self::object::RecordedObject;
 pub use self::visit::{Visit, Visitor};
 use super::{Called, ObjectId, Observer, Reply};
 pub use crate::generated::hal::records::*;
@@ -79,15 +81,6 @@ pub struct RecordedEvent {
     pub call: RecordedCall,
     /// The result, or the failure.
     pub outcome: Result<RecordedReply>,
-}
-
-/// An object of a recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecordedObject {
-    /// The number of the call that returned it first. None if it was there before, or is one of the host.
-    pub made_by: Option<u64>,
-    /// True for a buffer that the host can map. What it writes there is not in the recording.
-    pub is_mappable: bool,
 }
 
 impl Recording {

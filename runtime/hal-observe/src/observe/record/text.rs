@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Debug, Write};
 
-use super::{RecordedCall, Unseen, Visit, Visitor};
+use super::keep::Unseen;
+use super::visit::{Visit, Visitor};
+use crate::generated::hal::records::RecordedCall;
 use crate::observe::ObjectId;
 use crate::status::Status;
 

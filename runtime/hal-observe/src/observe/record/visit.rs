@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::{RecordedBuffer, Unseen};
+use super::keep::{RecordedBuffer, Unseen};
 use crate::observe::ObjectId;
 use crate::status::Status;
 

@@ -1,6 +1,7 @@
 //! Dispatches held to what their executable says of its functions, and to where they read workgroup counts from.
 
-use super::checks::{Checks, Needs};
+use super::checks::Checks;
+use super::needs::Needs;
 use crate::hal::{
     BufferUsage, DispatchConfig, DispatchFlags, ExecutableFunctionFlags, ExecutableFunctionInfo, MemoryAccess,
 };

@@ -18,84 +18,25 @@
 
 pub(crate) mod checks;
 mod dispatches;
+pub(crate) mod needs;
 mod recording;
+mod state;
+mod table;
 mod timelines;
 mod transients;
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Arc;
 
-use self::checks::{Checks, Collected};
-use self::recording::CommandBuffers;
-use self::transients::Transients;
+use self::checks::Checks;
+use self::needs::Collected;
+pub use self::state::Validate;
+use self::table::lock;
 use super::{Call, Called, ObjectId, Observer, Reply};
-use crate::hal::{BufferParams, CommandBufferMode, Event};
+use crate::hal::{BufferParams, CommandBufferMode};
 use crate::status::{Result, Status};
 
-/// Refuses calls that break the contract of the HAL.
-///
-/// ```
-/// use vireo::StatusCode;
-/// use vireo::hal::observe::{Observation, Validate};
-/// use vireo::hal::{CommandBufferMode, CommandCategory, QueueAffinity, create_device};
-///
-/// # fn main() -> vireo::Result<()> {
-/// let device = Observation::new(Validate::new()).device(&create_device("local-sync")?);
-/// let mode = CommandBufferMode::empty();
-/// let commands = device.create_command_buffer(mode, CommandCategory::ANY, QueueAffinity::ANY, 0)?;
-/// let refused = commands.end().unwrap_err();
-/// assert_eq!(refused.code(), StatusCode::FailedPrecondition);
-/// assert_eq!(refused.message(), "command_buffer#1.end: cannot end a command buffer that is not begun");
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Default)]
-pub struct Validate {
-    command_buffers: CommandBuffers,
-    transients: Transients,
-    makers: Mutex<Makers>,
-}
-
-/// Which device made an object.
-#[derive(Default)]
-struct Makers {
-    by_object: HashMap<ObjectId, Maker>,
-    /// Entries of events that are gone are removed when there are so many.
-    limit: usize,
-}
-
-struct Maker {
-    device: ObjectId,
-    /// Events have no wrapper, so their end is not seen.
-    event: Option<Weak<dyn Event>>,
-}
-
 impl Validate {
-    /// Has seen nothing yet.
-    pub fn new() -> Validate {
-        Validate::default()
-    }
-
-    /// The device that made an object, or that it is, if that is known.
-    fn device_of(&self, object: ObjectId) -> Option<ObjectId> {
-        match object.kind {
-            "device" => Some(object),
-            _ => lock(&self.makers).by_object.get(&object).map(|maker| maker.device),
-        }
-    }
-
-    fn made(&self, called: &Called<'_>, made: ObjectId, event: Option<Weak<dyn Event>>) {
-        let Some(device) = self.device_of(called.object()) else { return };
-        let mut makers = lock(&self.makers);
-        let Makers { by_object, limit } = &mut *makers;
-        if by_object.len() >= *limit {
-            by_object.retain(|_, maker| maker.event.as_ref().is_none_or(|event| event.strong_count() > 0));
-            *limit = 64.max(2 * by_object.len());
-        }
-        by_object.insert(made, Maker { device, event });
-    }
-
     /// Refuses a call that is wrong whatever its queue does.
     fn refuse(&self, called: &Called<'_>) -> Result<()> {
         let call = called.call();
@@ -210,11 +151,6 @@ impl fmt::Debug for Validate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Validate")
     }
-}
-
-/// The lock of a table, which is consistent whenever it is released: nothing of others runs under it.
-fn lock<T>(table: &Mutex<T>) -> MutexGuard<'_, T> {
-    table.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn check_params(params: &BufferParams) -> Result<()> {

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use super::checks::Collected;
-use super::lock;
+use super::needs::Collected;
+use super::table::lock;
 use crate::hal::{CommandBufferMode, CommandCategory, QueueAffinity};
 use crate::observe::{Call, Called, ObjectId};
 use crate::status::{Result, Status};

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
-use super::lock;
+use super::table::lock;
 use crate::hal::timepoints::reached;
 use crate::hal::{AllocaFlags, Buffer, Semaphore, Timepoint};
 use crate::observe::{Called, ObjectId};
