@@ -1,15 +1,12 @@
 //! The parts of the generated checks of arguments: ranges, usage, access, lengths and makers. A reference to a slot of
 //! the binding table is kept, and checked when an execution binds it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::needs::{Collected, Needs, SlotUse};
 use super::recording::Recorded;
 use super::state::Validate;
-use crate::hal::{
-    Buffer, BufferBarrier, BufferBinding, BufferRef, BufferUsage, File, MemoryAccess, check_range, require_access,
-    require_usage,
-};
+use crate::hal::{Buffer, BufferBarrier, BufferBinding, BufferRef, File, check_range};
 use crate::observe::objects::Known;
 use crate::observe::{Call, Called};
 use crate::status::{Result, Status};
