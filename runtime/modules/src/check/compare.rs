@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::Tensor;
+use super::tensor::Tensor;
 use crate::{Result, Status};
 use vireo_hal::{ElementValue, format_elements};
 

@@ -2,11 +2,12 @@
 //!
 //! Its interface is `spec/abi/modules/check.yaml`. An unmet expectation does not end the program: it goes to the host's
 //! sink, which collects the failures of a test. An expectation that cannot be checked, such as whether opaque bytes are
-//! true, is an error of the program. `compare` compares tensors and describes differences; `readback` copies them to
-//! the host.
+//! true, is an error of the program. `compare` compares tensors and describes differences; `tensor` is one with its
+//! elements on the host, to which `readback` copies them.
 
 mod compare;
 mod readback;
+mod tensor;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,10 +16,10 @@ use vireo_macros::vm_module;
 
 use crate::Result;
 use crate::vm::Obj;
-use vireo_hal::{BufferView, BufferViewRef, DeviceRef};
+use vireo_hal::{BufferViewRef, DeviceRef};
 
 use compare::{Tolerance, all_true, almost_equal, equal};
-use readback::contents;
+use tensor::tensor;
 
 /// An expectation that was not met.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,15 +147,4 @@ impl CheckModule {
         self.report("expect_almost_eq", almost_equal(&lhs, &rhs, tolerance)?);
         Ok(())
     }
-}
-
-/// A tensor with its elements on the host.
-struct Tensor<'a> {
-    view: &'a BufferView,
-    bytes: Vec<u8>,
-}
-
-fn tensor<'a>(device: Option<&Obj<DeviceRef>>, view: &'a Obj<BufferViewRef>) -> Result<Tensor<'a>> {
-    let device = device.map(|device| &*device.0);
-    Ok(Tensor { view, bytes: contents(device, view)? })
 }
