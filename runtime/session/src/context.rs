@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
-use super::function::Function;
-use super::module::{ExportInfo, Module, ModuleKind};
+use super::module::{Module, ModuleKind};
 use super::turns::Turns;
 use crate::background::{self, Urgency};
 use crate::blocking::Blocking;
@@ -38,9 +37,6 @@ fn helpers(bytes: u64, code_limit: u64) -> u64 {
     let processors = thread::available_parallelism().map_or(1, usize::from) as u64;
     (bytes / BYTES_PER_THREAD).min(processors.saturating_sub(1))
 }
-
-/// Most functions that an error message lists.
-const MAX_LISTED: usize = 32;
 
 /// Modules that can call each other, and their state. Cheap to clone; the clones are the same context.
 ///
@@ -174,7 +170,7 @@ impl Context {
     /// A function by the index of its module and its ordinal, for [`Context::call_each`].
     ///
     /// # Errors
-    /// As [`Function::typed`].
+    /// As [`Function::typed`](crate::Function::typed).
     #[doc(hidden)]
     pub fn typed_at<P: PassedList, R: PassedList>(&self, module: usize, ordinal: usize) -> Result<TypedTarget<P, R>> {
         let target = ImportTarget { module, function: ordinal };
@@ -187,7 +183,7 @@ impl Context {
     /// have been changed since it has been lent last: see [`LendableObjects`].
     ///
     /// # Errors
-    /// As [`Function::call`], and those of `next`. No further call is made then.
+    /// As [`Function::call`](crate::Function::call), and those of `next`. No further call is made then.
     ///
     /// # Safety
     /// Nothing changes the list but these calls, and `next` if it gets it. The elements are forgotten if something else
@@ -231,7 +227,7 @@ impl Context {
     /// Calls a function once, within limits that have started already and are in force on this thread.
     ///
     /// # Errors
-    /// As [`Function::call`].
+    /// As [`Function::call`](crate::Function::call).
     #[doc(hidden)]
     pub fn call_within<P: PassedList>(&self, target: &TypedTarget<P, ()>, limits: &Limits, params: P) -> Result<()> {
         let inner = &*self.0;
@@ -306,37 +302,6 @@ impl Context {
         for ordinal in 0..tier_up.module.functions.len() {
             tier_up.compile_in_background(ordinal as u32, Urgency::Ahead, memory);
         }
-    }
-
-    /// The function called `name`: either `module.function`, or the name of an export of the last bytecode module that
-    /// has one.
-    ///
-    /// # Errors
-    /// `NOT_FOUND`, with the names that exist.
-    pub fn function(&self, name: &str) -> Result<Function> {
-        let modules = self.modules().iter().enumerate().rev();
-        let of = |index: usize, export: ExportInfo<'_>| Function::new(self.clone(), index, export.name, export.ordinal);
-        if let Some((module_name, export_name)) = name.split_once('.') {
-            for (index, module) in modules.clone().filter(|(_, module)| module.name() == module_name) {
-                if let Some(export) = module.exports_named(export_name).next() {
-                    return Ok(of(index, export));
-                }
-            }
-        }
-        for (index, module) in modules.filter(|(_, module)| module.archive().is_some()) {
-            if let Some(export) = module.exports_named(name).next() {
-                return Ok(of(index, export));
-            }
-        }
-        let known = self.modules().iter().filter(|module| module.archive().is_some());
-        let mut known =
-            known.flat_map(|module| module.exports().map(|export| format!("{}.{}", module.name(), export.name)));
-        let mut text = known.by_ref().take(MAX_LISTED).collect::<Vec<_>>().join(", ");
-        let more = known.count();
-        if more > 0 {
-            text.push_str(&format!(" and {more} more"));
-        }
-        Err(Status::not_found(format!("no function `{name}`; there are: {text}")))
     }
 }
 

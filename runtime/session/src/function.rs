@@ -5,13 +5,16 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use super::context::Context;
-use super::module::Module;
+use super::module::{ExportInfo, Module};
 use crate::interp::{ImportTarget, Invocation, Limits, ModuleList, Poll, ValueTarget};
 use crate::limits::scope::Scope;
 use crate::limits::{Cancellation, check_available};
-use crate::status::Result;
+use crate::status::{Result, Status};
 use vireo_module::convention::Convention;
 use vireo_vm::Value;
+
+/// Most functions that an error message lists.
+const MAX_LISTED: usize = 32;
 
 /// An exported function of a context, which it keeps alive. Cheap to clone.
 #[derive(Clone)]
@@ -22,6 +25,39 @@ pub struct Function {
     name: Arc<str>,
     /// For calls without limits; made by the first one.
     values: OnceLock<ValueTarget>,
+}
+
+impl Context {
+    /// The function called `name`: either `module.function`, or the name of an export of the last bytecode module that
+    /// has one.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, with the names that exist.
+    pub fn function(&self, name: &str) -> Result<Function> {
+        let modules = self.modules().iter().enumerate().rev();
+        let of = |index: usize, export: ExportInfo<'_>| Function::new(self.clone(), index, export.name, export.ordinal);
+        if let Some((module_name, export_name)) = name.split_once('.') {
+            for (index, module) in modules.clone().filter(|(_, module)| module.name() == module_name) {
+                if let Some(export) = module.exports_named(export_name).next() {
+                    return Ok(of(index, export));
+                }
+            }
+        }
+        for (index, module) in modules.filter(|(_, module)| module.archive().is_some()) {
+            if let Some(export) = module.exports_named(name).next() {
+                return Ok(of(index, export));
+            }
+        }
+        let known = self.modules().iter().filter(|module| module.archive().is_some());
+        let mut known =
+            known.flat_map(|module| module.exports().map(|export| format!("{}.{}", module.name(), export.name)));
+        let mut text = known.by_ref().take(MAX_LISTED).collect::<Vec<_>>().join(", ");
+        let more = known.count();
+        if more > 0 {
+            text.push_str(&format!(" and {more} more"));
+        }
+        Err(Status::not_found(format!("no function `{name}`; there are: {text}")))
+    }
 }
 
 impl Function {
