@@ -14,10 +14,16 @@ impl Leaves {
     /// Asks for the leaves of all features.
     pub fn query() -> Leaves {
         #[cfg(all(target_os = "linux", target_env = "gnu"))]
-        if let Some(leaves) = loader::leaves() {
+        if let Some(leaves) = Leaves::of_loader() {
             return leaves;
         }
         Leaves::of_processor()
+    }
+
+    /// What the loader was answered.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    fn of_loader() -> Option<Leaves> {
+        loader::leaves(&leaves_of_features()).map(|known| Leaves { known })
     }
 
     /// Whether the processor has a feature, and keeps the registers that it needs.
@@ -72,7 +78,7 @@ fn leaves_of_features() -> Vec<(u32, u32)> {
 /// The loader's answers, as `<sys/platform/x86.h>` of glibc 2.33 and later describes them.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod loader {
-    use super::{CPU_STATE_LEAF, Leaves, leaves_of_features};
+    use crate::cpu_features::CPU_STATE_LEAF;
 
     /// The leaves and subleaves that the loader numbers, with their numbers.
     const NUMBERS: [(u32, u32, u32); 4] = [(1, 0, 0), (7, 0, 1), (0x8000_0001, 0, 2), (7, 1, 6)];
@@ -87,8 +93,9 @@ mod loader {
         registers: [u32; 4],
     }
 
-    /// The leaves of all features; none if the loader is an older one or does not number one of them.
-    pub fn leaves() -> Option<Leaves> {
+    /// These leaves and subleaves with their registers, and the leaf of states; none if the loader is an older one or
+    /// does not number one of them.
+    pub fn leaves(wanted: &[(u32, u32)]) -> Option<Vec<(u32, u32, [u32; 4])>> {
         // SAFETY: the name is a string of C.
         let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__x86_get_cpuid_feature_leaf".as_ptr()) };
         if symbol.is_null() {
@@ -99,18 +106,17 @@ mod loader {
         let leaf =
             unsafe { std::mem::transmute::<*mut libc::c_void, unsafe extern "C" fn(u32) -> *const Leaf>(symbol) };
         let mut known = Vec::new();
-        for (wanted, subleaf) in leaves_of_features() {
+        for &(wanted, subleaf) in wanted {
             let number = NUMBERS.iter().find(|known| (known.0, known.1) == (wanted, subleaf))?.2;
             // SAFETY: the function takes any number, and what it points to is never written after the loader has
             // started the process.
             known.push((wanted, subleaf, unsafe { (*leaf(number)).registers }));
         }
-        let mut leaves = Leaves { known };
-        let has_state = leaves.registers(1, 0)[2] & OSXSAVE != 0;
+        let has_state = known.iter().any(|known| (known.0, known.1) == (1, 0) && known.2[2] & OSXSAVE != 0);
         // SAFETY: the processor has the instruction.
         let state = if has_state { unsafe { kept_registers() } } else { 0 };
-        leaves.known.push((CPU_STATE_LEAF, 0, [state, 0, 0, 0]));
-        Some(leaves)
+        known.push((CPU_STATE_LEAF, 0, [state, 0, 0, 0]));
+        Some(known)
     }
 
     /// The registers that the system keeps, by the bits of the leaf of states: of those that the processor has, those
@@ -134,7 +140,7 @@ mod tests {
     #[test]
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     fn the_loader_was_answered_what_the_processor_answers() {
-        let by_loader = loader::leaves().expect("glibc 2.33 or later");
+        let by_loader = Leaves::of_loader().expect("glibc 2.33 or later");
         let by_processor = Leaves::of_processor();
         for feature in CPU_FEATURES {
             assert_eq!(by_loader.have(feature), by_processor.have(feature), "{}", feature.name);
