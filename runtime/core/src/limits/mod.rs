@@ -14,10 +14,8 @@ pub use fuel::Fuel;
 #[doc(hidden)]
 pub use fuel::LentSteps;
 
-use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-use self::scope::Scope;
 use crate::status::{Result, Status, StatusCode};
 
 /// Backward branches and calls between two checks of the limits: a check reads the clock, which takes as long as 70
@@ -163,35 +161,6 @@ impl Limits {
         const LEAST: u64 = 64 << 10;
         let half = self.memory.as_ref().map_or(u64::MAX, |memory| (memory.limit() / 2).max(LEAST));
         self.stack_bytes.min(usize::try_from(half).unwrap_or(usize::MAX))
-    }
-
-    /// The limits of an invocation that starts now, with its timeout as a deadline. One that starts inside another, as
-    /// kernels do, is held to the limits of that one as well.
-    #[doc(hidden)]
-    pub fn started(&self) -> Cow<'_, Limits> {
-        let outer = Scope::of_thread();
-        let has_started = self.timeout.is_none() && (self.deadline.is_none() || self.started_at.is_some());
-        if has_started && outer.limits().is_none() {
-            return Cow::Borrowed(self);
-        }
-        let mut limits = self.clone();
-        let mut timeout = limits.timeout.take();
-        if let Some(outer) = outer.limits() {
-            // The deadline of the outer invocation takes the place of a timeout.
-            timeout = timeout.filter(|_| outer.deadline.is_none());
-            limits.deadline = [limits.deadline, outer.deadline].into_iter().flatten().min();
-            limits.started_at = outer.started_at.or(limits.started_at);
-            limits.cancellation = limits.cancellation.or_else(|| outer.cancellation.clone());
-            limits.fuel = limits.fuel.or_else(|| outer.fuel.clone());
-            limits.memory = limits.memory.or_else(|| outer.memory.clone());
-        }
-        if limits.deadline.is_some() || timeout.is_some() {
-            let now = Instant::now();
-            limits.started_at.get_or_insert(now);
-            let end = timeout.and_then(|timeout| now.checked_add(timeout));
-            limits.deadline = [limits.deadline, end].into_iter().flatten().min();
-        }
-        Cow::Owned(limits)
     }
 
     /// True if an invocation inside one with the limits `outer` is held to nothing more by these, apart from sizes.
@@ -385,6 +354,7 @@ fn in_seconds(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::scope::Scope;
     use super::*;
 
     #[test]

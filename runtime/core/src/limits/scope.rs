@@ -4,8 +4,10 @@
 //! A call with limits enters its scope while it runs ([`Scope::enter`]). Operations that run later, or on another
 //! thread, keep a [`Scope`] and enter it themselves. Without limits all of this costs one check of a thread-local flag.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::Limits;
 use crate::status::Result;
@@ -78,6 +80,37 @@ impl Scope {
     /// Fails if the time or the memory of the call is used up.
     pub fn check(&self) -> Result<()> {
         self.limits().map_or(Ok(()), Limits::check_time)
+    }
+}
+
+impl Limits {
+    /// The limits of an invocation that starts now, with its timeout as a deadline. One that starts inside another, as
+    /// kernels do, is held to the limits of that one as well.
+    #[doc(hidden)]
+    pub fn started(&self) -> Cow<'_, Limits> {
+        let outer = Scope::of_thread();
+        let has_started = self.timeout.is_none() && (self.deadline.is_none() || self.started_at.is_some());
+        if has_started && outer.limits().is_none() {
+            return Cow::Borrowed(self);
+        }
+        let mut limits = self.clone();
+        let mut timeout = limits.timeout.take();
+        if let Some(outer) = outer.limits() {
+            // The deadline of the outer invocation takes the place of a timeout.
+            timeout = timeout.filter(|_| outer.deadline.is_none());
+            limits.deadline = [limits.deadline, outer.deadline].into_iter().flatten().min();
+            limits.started_at = outer.started_at.or(limits.started_at);
+            limits.cancellation = limits.cancellation.or_else(|| outer.cancellation.clone());
+            limits.fuel = limits.fuel.or_else(|| outer.fuel.clone());
+            limits.memory = limits.memory.or_else(|| outer.memory.clone());
+        }
+        if limits.deadline.is_some() || timeout.is_some() {
+            let now = Instant::now();
+            limits.started_at.get_or_insert(now);
+            let end = timeout.and_then(|timeout| now.checked_add(timeout));
+            limits.deadline = [limits.deadline, end].into_iter().flatten().min();
+        }
+        Cow::Owned(limits)
     }
 }
 

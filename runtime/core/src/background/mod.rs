@@ -5,18 +5,20 @@
 //! alive and hold no lock of others, so no thread has to wait for them. A fork waits for the job that runs, so that the
 //! child finds no lock that a thread holds which it does not have; what is queued is done in both processes.
 
-use std::collections::VecDeque;
+mod fork;
+mod queue;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+pub use self::queue::Job;
+use self::queue::{DONE, SUBMITTED, lock, wait_for_running};
+
 /// How long the thread waits for another job before it ends.
 const IDLE: Duration = Duration::from_secs(1);
-
-/// A job.
-pub type Job = Box<dyn FnOnce() + Send>;
 
 /// Which jobs are done first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,44 +29,7 @@ pub enum Urgency {
     Ahead,
 }
 
-struct Queue {
-    needed: VecDeque<Job>,
-    ahead: VecDeque<Job>,
-    has_thread: bool,
-    is_running: bool,
-    /// How many [`Hold`]s there are.
-    holds: usize,
-}
-
-impl Queue {
-    fn take(&mut self) -> Option<Job> {
-        if self.holds > 0 {
-            return None;
-        }
-        self.needed.pop_front().or_else(|| self.ahead.pop_front())
-    }
-
-    fn is_empty(&self) -> bool {
-        self.needed.is_empty() && self.ahead.is_empty()
-    }
-}
-
-static QUEUE: Mutex<Queue> = Mutex::new(Queue {
-    needed: VecDeque::new(),
-    ahead: VecDeque::new(),
-    has_thread: false,
-    is_running: false,
-    holds: 0,
-});
-/// Notified when there may be a job to do.
-static SUBMITTED: Condvar = Condvar::new();
-/// Notified when a job is done.
-static DONE: Condvar = Condvar::new();
 static IS_ALWAYS_AVAILABLE: AtomicBool = AtomicBool::new(false);
-
-fn lock() -> MutexGuard<'static, Queue> {
-    QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Whether jobs are worthwhile: there are threads, and more than one processor. Otherwise the caller does the work
 /// itself.
@@ -137,14 +102,6 @@ impl Drop for Hold {
     }
 }
 
-fn wait_for_running(queue: MutexGuard<'static, Queue>) -> MutexGuard<'static, Queue> {
-    let mut queue = queue;
-    while queue.is_running {
-        queue = DONE.wait(queue).unwrap_or_else(PoisonError::into_inner);
-    }
-    queue
-}
-
 /// The thread.
 fn run() {
     lower_priority();
@@ -182,56 +139,9 @@ fn lower_priority() {
     }
 }
 
-/// Handlers of `fork`, which stop the thread before and start it after.
-mod fork {
-    /// Lets each fork wait for the job that runs.
-    #[cfg(unix)]
-    pub fn register() {
-        static REGISTERED: std::sync::Once = std::sync::Once::new();
-        // SAFETY: the functions neither unwind nor allocate memory after the fork.
-        REGISTERED.call_once(|| unsafe {
-            // Without memory for it, a fork in the middle of a job is what it is in other programs with threads.
-            libc::pthread_atfork(Some(handlers::prepare), Some(handlers::in_parent), Some(handlers::in_child));
-        });
-    }
-
-    #[cfg(not(unix))]
-    pub fn register() {}
-
-    #[cfg(unix)]
-    mod handlers {
-        use std::cell::Cell;
-        use std::sync::MutexGuard;
-
-        use crate::background::{Queue, lock, wait_for_running};
-
-        thread_local! {
-            /// The lock of the queue, which the thread holds while it forks: no job can begin.
-            static LOCK: Cell<Option<MutexGuard<'static, Queue>>> = const { Cell::new(None) };
-        }
-
-        pub extern "C" fn prepare() {
-            let queue = wait_for_running(lock());
-            // In a thread that ends, whose locals are gone, the lock is released here, and the fork goes on without it.
-            let _ = LOCK.try_with(|lock| lock.set(Some(queue)));
-        }
-
-        pub extern "C" fn in_parent() {
-            let _ = LOCK.try_with(Cell::take);
-        }
-
-        pub extern "C" fn in_child() {
-            if let Ok(Some(mut queue)) = LOCK.try_with(Cell::take) {
-                // The next job starts another one.
-                queue.has_thread = false;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
+    use std::sync::{Mutex, mpsc};
 
     use super::*;
 

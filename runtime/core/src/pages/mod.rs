@@ -4,23 +4,13 @@
 //! On systems that are neither Unix nor Windows the pages come from the heap: they can be read and written, and nothing
 //! in them can be executed. So such systems run programs and kernels in bytecode, and refuse machine code.
 
+mod protection;
+
 use std::ops::Range;
 use std::ptr::NonNull;
 
+pub use self::protection::Protection;
 use crate::status::{Result, Status};
-
-/// The protection of pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protection {
-    /// No access.
-    None,
-    /// Read.
-    Read,
-    /// Read and write.
-    ReadWrite,
-    /// Read and execute.
-    ReadExecute,
-}
 
 /// True if pages can be made executable on this system.
 pub const CAN_EXECUTE: bool = cfg!(any(unix, windows));
@@ -182,7 +172,7 @@ mod system {
 
     use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
-    use super::Protection;
+    use super::protection::Protection;
     use crate::status::{Result, Status};
 
     pub enum Pages {
@@ -248,7 +238,7 @@ mod system {
     };
     use windows_sys::Win32::System::SystemInformation::{GetSystemInfo, SYSTEM_INFO};
 
-    use super::Protection;
+    use super::protection::Protection;
     use crate::status::{Result, Status};
 
     pub enum Pages {
@@ -311,7 +301,7 @@ mod system {
     use std::alloc::{Layout, alloc_zeroed, dealloc};
     use std::ptr::NonNull;
 
-    use super::Protection;
+    use super::protection::Protection;
     use crate::status::{Result, Status};
 
     /// A page of WebAssembly, which is a multiple of the pages of processors.
