@@ -1,8 +1,13 @@
 //! Accumulators: the sums of a vector of columns, in the registers of each SIMD level. The loop nest is generic over
 //! them.
 
-use super::LANES;
-use super::staging::{Columns, Word};
+/// Columns of a vector, which lower SIMD levels hold in several registers.
+pub(super) const LANES: usize = 16;
+
+/// The unit of staged factors and of sums: an `f32`, two `i16` that are multiplied and added together, or an `i32` sum.
+pub(super) type Word = [u8; 4];
+/// Words of a vector of columns.
+pub(super) type Columns = [Word; LANES];
 
 /// Columns whose words [`Accumulator::transpose`] finds next to each other.
 pub(super) const QUAD: usize = 4;

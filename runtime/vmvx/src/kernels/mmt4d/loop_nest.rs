@@ -1,11 +1,13 @@
 //! The loop nest of a product: ranges of the depth, groups of columns, blocks of rows. The kernel calls it for results
 //! of 32 bits. It looks at the limits between blocks, which constants bound.
 
+use super::super::simd_level::SimdLevel;
+use super::super::work::Work;
 #[cfg(test)]
 use super::super::work::audit;
-use super::accumulator::{Accumulator, PortableFloats, PortableIntegers};
-use super::staging::{self, Columns, DepthRange, GROUP, Rows, Staged, Word, for_each_run};
-use super::{LANES, Operands, SimdLevel, Work};
+use super::accumulator::{Accumulator, Columns, LANES, PortableFloats, PortableIntegers, Word};
+use super::operands::Operands;
+use super::staging::{self, DepthRange, GROUP, Rows, Staged, for_each_run};
 use crate::Result;
 
 /// The time of a first access to a page of the result, in steps of the depth.

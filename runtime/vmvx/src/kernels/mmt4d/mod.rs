@@ -10,6 +10,7 @@
 mod accumulator;
 mod loop_nest;
 mod narrow_float;
+mod operands;
 mod staging;
 
 use super::simd_level::SimdLevel;
@@ -18,13 +19,8 @@ use crate::hal::vmvx_format::{Mmt4dFlags, Mmt4dType, TILE_OPERATION_MASK, TYPE_M
 use crate::matrix_view::MatrixView;
 use crate::{Result, Status};
 
+use operands::{Element, Factor, Operands, ResultElement};
 pub(crate) use staging::Scratch;
-
-/// Columns of a vector, which lower SIMD levels hold in several registers.
-const LANES: usize = 16;
-
-/// Bytes of a result that are set to zero at once.
-const CLEARED: usize = 1 << 12;
 
 /// A product as the arguments of a call describe it.
 pub(crate) struct Product<'a> {
@@ -39,108 +35,6 @@ pub(crate) struct Product<'a> {
     /// m0, n0 and k0.
     pub tile: [u64; 3],
     pub flags: u32,
-}
-
-/// An element type of a factor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Element {
-    F32,
-    F16,
-    Bf16,
-    S16,
-    S8,
-    /// Two elements in a byte, the first one in the low half.
-    U4,
-    /// As `U4`, signed.
-    S4,
-}
-
-/// An element type of a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ResultElement {
-    F32,
-    F16,
-    Bf16,
-    S32,
-}
-
-impl ResultElement {
-    fn bytes(self) -> usize {
-        match self {
-            ResultElement::F32 | ResultElement::S32 => 4,
-            ResultElement::F16 | ResultElement::Bf16 => 2,
-        }
-    }
-}
-
-impl Element {
-    fn is_float(self) -> bool {
-        matches!(self, Element::F32 | Element::F16 | Element::Bf16)
-    }
-
-    fn bits(self) -> u64 {
-        match self {
-            Element::F32 => 32,
-            Element::F16 | Element::Bf16 | Element::S16 => 16,
-            Element::S8 => 8,
-            Element::U4 | Element::S4 => 4,
-        }
-    }
-}
-
-/// A product whose operands were checked. Offsets and distances are in elements.
-#[derive(Clone, Copy)]
-struct Operands {
-    lhs: Factor,
-    rhs: Factor,
-    out: *mut u8,
-    /// Distance between rows of tiles of the result.
-    out_stride: usize,
-    /// Rows, columns and depth in tiles.
-    tiles: [usize; 3],
-    /// The sizes of the tiles.
-    tile: [usize; 3],
-    accumulate: bool,
-}
-
-#[derive(Clone, Copy)]
-struct Factor {
-    data: *const u8,
-    /// Distance between rows of tiles, in elements.
-    stride: usize,
-    element: Element,
-}
-
-impl Operands {
-    /// Elements of a tile of the result.
-    fn out_tile(&self) -> usize {
-        self.tile[0] * self.tile[1]
-    }
-
-    /// Sets the result to zeros: the sums of no products.
-    fn clear(&self, out_bytes: usize, work: &mut Work) -> Result<()> {
-        let bytes = self.columns() * self.tile[0] * out_bytes;
-        for row in 0..self.tiles[0] {
-            for start in (0..bytes).step_by(CLEARED) {
-                let part = CLEARED.min(bytes - start);
-                work.elements(part)?;
-                // SAFETY: the row is one of the result, which was checked, and the part is inside of it.
-                unsafe { self.out.add(row * self.out_stride * out_bytes + start).write_bytes(0, part) };
-            }
-        }
-        Ok(())
-    }
-
-    /// Columns of the result.
-    fn columns(&self) -> usize {
-        self.tiles[1] * self.tile[1]
-    }
-
-    /// The offset in the result of an element, by row of a tile and column.
-    fn out_offset(&self, tile_row: usize, row: usize, column: usize) -> usize {
-        let [_, n0, _] = self.tile;
-        tile_row * self.out_stride + column / n0 * self.out_tile() + row * n0 + column % n0
-    }
 }
 
 impl Product<'_> {

@@ -1,10 +1,11 @@
 //! Products with results in narrow floats, one element after the other. Compilers so far make none of them for this
 //! module, so they are not optimised.
 
+use super::super::work::Work;
 #[cfg(test)]
 use super::super::work::audit;
+use super::operands::{Element, Operands};
 use super::staging::{DepthRange, float};
-use super::{Element, Operands, Work};
 use crate::Result;
 use crate::hal::narrow_float::{BF16, F16, NarrowFloat};
 

@@ -3,8 +3,8 @@
 
 #[cfg(test)]
 use super::super::work::audit;
-use super::accumulator::{Accumulator, QUAD, QUADS, STEPS};
-use super::{Element, Factor, LANES};
+use super::accumulator::{Accumulator, Columns, LANES, QUAD, QUADS, STEPS, Word};
+use super::operands::{Element, Factor};
 
 /// Most depth that is staged at once.
 pub(super) const DEPTH: usize = 256;
@@ -12,11 +12,6 @@ pub(super) const DEPTH: usize = 256;
 pub(super) const GROUP: usize = 4;
 /// Most rows of a block.
 pub(super) const ROWS: usize = 8;
-
-/// The unit of staged factors and of sums: an `f32`, two `i16` that are multiplied and added together, or an `i32` sum.
-pub(super) type Word = [u8; 4];
-/// Words of a vector of columns.
-pub(super) type Columns = [Word; LANES];
 
 /// Memory for staged factors, allocated by the first product and used again.
 #[derive(Default)]
