@@ -10,7 +10,9 @@
 //! its programs. `RUSTC` names another compiler than the one of the workspace; cargo's own variables name another
 //! linker (`CARGO_TARGET_..._LINKER`).
 
+mod cargo;
 mod models;
+mod outcome;
 mod programs;
 mod suite;
 mod targets;
@@ -20,19 +22,11 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::chore::workspace;
+use cargo::{Linker, WASM_HOST, cargo, succeeds, variable, wasm_host, wasm_host_target};
 use models::{ANYWHERE, COMMAND};
+use outcome::Outcome;
 use programs::Wine;
 use targets::{NODE, Run, TARGETS, Target};
-
-/// The workspace of the program that runs WebAssembly with Wasmtime, and the program.
-const WASM_HOST: (&str, &str) = ("examples/wasm", "vireo-wasm-host");
-
-/// The result for a target.
-enum Outcome {
-    Passed(String),
-    Skipped(String),
-    Failed(String),
-}
 
 /// Builds and runs the targets, or the one called `only`, and their tests if `with_suite` says so.
 pub fn cross(only: Option<&str>, with_suite: bool) -> Result<(), String> {
@@ -109,12 +103,6 @@ fn check(target: &Target, why: &str) -> Result<Outcome, String> {
     })
 }
 
-/// Variables for cargo that make it link for a target.
-#[derive(Default)]
-struct Linker {
-    variables: Vec<(String, String)>,
-}
-
 /// The linker of a target, or why there is none.
 fn linker(target: &Target) -> Result<Linker, String> {
     let mut variables = Vec::new();
@@ -159,36 +147,6 @@ fn runners(target: &Target) -> Result<Result<Vec<Vec<String>>, String>, String> 
             Ok(runners)
         }
     })
-}
-
-/// A command of cargo for the program of `examples/wasm`.
-fn wasm_host(command: &str) -> Command {
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(workspace().join(WASM_HOST.0)).args([command, "--quiet", "--locked", "--target-dir"]);
-    cargo.arg(wasm_host_target());
-    cargo
-}
-
-/// Where cargo builds the program of `examples/wasm`.
-fn wasm_host_target() -> PathBuf {
-    crate::chore::target().join("wasm-host")
-}
-
-/// A command of cargo for a target.
-fn cargo(target: &Target, command: &str, linker: &Linker) -> Command {
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(workspace()).arg(command).args(["--quiet", "--locked", "--target", target.name]);
-    cargo.envs(linker.variables.iter().map(|(name, value)| (name, value)));
-    cargo
-}
-
-fn succeeds(command: &mut Command) -> Result<bool, String> {
-    Ok(command.status().map_err(|error| format!("cargo: {error}"))?.success())
-}
-
-/// The name of a variable that configures cargo for a target.
-fn variable(target: &Target, what: &str) -> String {
-    format!("CARGO_TARGET_{}_{what}", target.name.replace('-', "_").to_uppercase())
 }
 
 /// Whether the compiler has a standard library for a target.

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use super::Outcome;
+use super::outcome::Outcome;
 use super::programs::{Output, output, started};
 use super::targets::Target;
 use crate::chore::workspace;

@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use super::cargo::{Linker, cargo, succeeds, variable, wasm_host};
+use super::models;
+use super::outcome::Outcome;
 use super::targets::{Run, Target};
-use super::{Linker, Outcome, cargo, models, succeeds, variable, wasm_host};
 use crate::skipped;
 
 /// The packages whose tests run. The rest is of tools for this machine.

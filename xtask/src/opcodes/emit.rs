@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::cell::{Cell, DIMENSIONS, Flow, Immediate, Operand};
+use super::table::{MAPS, Table};
 use super::tree::SWITCH;
-use super::{MAPS, Table};
 
 /// Numbers in a line.
 const IN_LINE: usize = 16;

@@ -8,6 +8,7 @@
 mod cell;
 mod emit;
 mod probe;
+mod table;
 mod tree;
 
 use std::fs;
@@ -18,35 +19,8 @@ use iced_x86::CpuidFeature;
 use crate::chore::{Failure, workspace};
 use crate::op;
 use probe::{Probe, Space};
+use table::{MAPS, Table};
 use tree::Forest;
-
-/// The opcode maps of an encoding.
-struct Maps {
-    /// The names in the table.
-    name: &'static str,
-    space: Space,
-    numbers: &'static [usize],
-    /// How many vector lengths are told apart.
-    lengths: usize,
-}
-
-const MAPS: [Maps; 5] = [
-    Maps { name: "LEGACY", space: Space::Legacy, numbers: &[0, 1, 2, 3], lengths: 1 },
-    Maps { name: "AMD_3DNOW", space: Space::Amd3dnow, numbers: &[0], lengths: 1 },
-    Maps { name: "VEX", space: Space::Vex, numbers: &[1, 2, 3], lengths: 2 },
-    Maps { name: "EVEX", space: Space::Evex, numbers: &[1, 2, 3, 5, 6], lengths: 4 },
-    Maps { name: "XOP", space: Space::Xop, numbers: &[8, 9, 10], lengths: 2 },
-];
-
-/// The table, as data.
-struct Table {
-    /// For each of `MAPS`, for each map, the reference of each opcode.
-    roots: Vec<Vec<Vec<u16>>>,
-    forest: Forest,
-    /// Names of features, and sets of their numbers.
-    names: Vec<String>,
-    sets: Vec<Vec<usize>>,
-}
 
 /// Writes the table.
 pub fn opcodes() -> Result<(), Failure> {
