@@ -1,12 +1,12 @@
-//! The deferred command buffer ([`DeferredCommandBuffer`]): recorded into a program once, then run or encoded by a
+//! Deferred command buffers ([`DeferredCommandBuffer`]): recorded into a program once, then run or encoded by a
 //! queue any number of times. Drivers choose the program by a [`Recorder`].
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use super::command_program::DispatchRequest;
-use super::recorder::Recorder;
+use super::dispatch_request::DispatchRequest;
+use super::recorder::{DeferredCommandBuffer, Recorder, RecordingState};
 use super::turns::Turns;
 use crate::hal::recycle;
 use crate::hal::{
@@ -16,36 +16,11 @@ use crate::hal::{
 };
 use crate::status::{Result, Status};
 
-/// A deferred command buffer that `R` records.
-pub struct DeferredCommandBuffer<R: Recorder> {
-    mode: CommandBufferMode,
-    categories: CommandCategory,
-    queue_affinity: QueueAffinity,
-    binding_capacity: u32,
-    device: R::Device,
-    state: Turns<RecordingState<R>>,
-    /// The program once it is recorded, unless it is one-shot: executions read it without a turn.
-    reusable: OnceLock<Arc<R::Program>>,
-}
-
 /// An event of a deferred command buffer. Waiting for it is a barrier, so it has no state.
 #[derive(Debug)]
 pub struct DeferredEvent;
 
 impl Event for DeferredEvent {}
-
-enum RecordingState<R: Recorder> {
-    Created,
-    Recording {
-        recorder: R,
-        open_groups: u32,
-    },
-    /// Recording ended with an error.
-    Failed,
-    Recorded(Arc<R::Program>),
-    /// A one-shot command buffer that was handed to a queue. It keeps the program to recycle its memory.
-    Spent(Arc<R::Program>),
-}
 
 impl<R: Recorder> RecordingState<R> {
     fn name(&self) -> &'static str {

@@ -8,14 +8,14 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::command_buffer::DeferredCommandBuffer;
-use super::recorder::Recorder;
+use super::dispatch_request::DispatchRequest;
+use super::recorder::{DeferredCommandBuffer, Recorder};
 use crate::hal::host_kernels::Grid;
 use crate::hal::recycle::{FreeList, Uninit, Unshared};
 use crate::hal::transfer::{check_copy, check_fill, check_pattern, check_range};
 use crate::hal::{
-    Buffer, BufferBinding, BufferRef, BufferUsage, DispatchConfig, DispatchFlags, Executable, ExecutableFunction,
-    buffer_copy, buffer_fill, buffer_read, buffer_write, require_usage,
+    Buffer, BufferBinding, BufferRef, BufferUsage, ExecutableFunction, buffer_copy, buffer_fill, buffer_read,
+    buffer_write, require_usage,
 };
 use crate::limits::{Charge, OBJECT_BYTES};
 use crate::status::{Result, Status};
@@ -128,40 +128,6 @@ pub struct Dispatch<D: Deferred> {
     pub constants: Range<usize>,
     /// Its bindings, as a range of those of the program.
     pub bindings: Range<usize>,
-}
-
-/// A dispatch as the caller passes it.
-#[derive(Clone, Copy, Debug)]
-pub struct DispatchRequest<'a> {
-    /// The executable.
-    pub executable: &'a Arc<dyn Executable>,
-    /// Which of its functions.
-    pub function: ExecutableFunction,
-    /// The size, or a reference to it.
-    pub config: &'a DispatchConfig,
-    /// Constants of 32 bits.
-    pub constants: &'a [u32],
-    /// Bindings.
-    pub bindings: &'a [BufferRef],
-    /// Flags of the dispatch.
-    pub flags: DispatchFlags,
-}
-
-impl DispatchRequest<'_> {
-    /// The range with the workgroup counts, if they are read from a buffer.
-    pub fn indirect(&self) -> Option<&BufferRef> {
-        let indirect = DispatchFlags::DYNAMIC_INDIRECT_PARAMETERS | DispatchFlags::STATIC_INDIRECT_PARAMETERS;
-        self.flags.intersects(indirect).then_some(&self.config.workgroup_count_ref)
-    }
-
-    /// The size; the counts are zero if they are read from a buffer.
-    pub fn grid(&self) -> Grid {
-        Grid {
-            size: self.config.workgroup_size,
-            count: if self.indirect().is_some() { [0; 3] } else { self.config.workgroup_count },
-            local_memory: self.config.dynamic_workgroup_local_memory,
-        }
-    }
 }
 
 /// The range of a buffer that a reference resolves to.

@@ -8,14 +8,16 @@
 
 mod command_buffer;
 mod command_program;
+mod dispatch_request;
 mod recorder;
 #[cfg(test)]
 pub(crate) mod tests;
 mod turns;
 
-pub use command_buffer::{DeferredCommandBuffer, DeferredEvent};
+pub use command_buffer::DeferredEvent;
 pub use command_program::{
-    Command, CommandFreeLists, CommandProgram, Deferred, Dispatch, DispatchRequest, MAX_FREE_PROGRAMS, ProgramRecorder,
-    ResolvedRange, Step, resolve,
+    Command, CommandFreeLists, CommandProgram, Deferred, Dispatch, MAX_FREE_PROGRAMS, ProgramRecorder, ResolvedRange,
+    Step, resolve,
 };
-pub use recorder::Recorder;
+pub use dispatch_request::DispatchRequest;
+pub use recorder::{DeferredCommandBuffer, Recorder};

@@ -1,12 +1,13 @@
 //! Recorders ([`Recorder`]): what a command buffer checks and records its commands with. A driver has its own where
-//! queues need another form than a [`super::CommandProgram`].
+//! queues need another form than a [`super::CommandProgram`]. A command buffer and its recorder name each other, so its
+//! type is here, and `command_buffer` has its methods.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use super::command_buffer::DeferredCommandBuffer;
-use super::command_program::DispatchRequest;
-use crate::hal::BufferRef;
+use super::dispatch_request::DispatchRequest;
+use super::turns::Turns;
 use crate::hal::recycle::{FreeList, Uninit};
+use crate::hal::{BufferRef, CommandBufferMode, CommandCategory, QueueAffinity};
 use crate::status::Result;
 
 /// Records commands for a device into a program, which never changes once it is recorded.
@@ -81,4 +82,30 @@ pub trait Recorder: Send + Sized + 'static {
     fn recycle_program(program: Arc<Self::Program>) {
         drop(program);
     }
+}
+
+/// A deferred command buffer that `R` records.
+pub struct DeferredCommandBuffer<R: Recorder> {
+    pub(super) mode: CommandBufferMode,
+    pub(super) categories: CommandCategory,
+    pub(super) queue_affinity: QueueAffinity,
+    pub(super) binding_capacity: u32,
+    pub(super) device: R::Device,
+    pub(super) state: Turns<RecordingState<R>>,
+    /// The program once it is recorded, unless it is one-shot: executions read it without a turn.
+    pub(super) reusable: OnceLock<Arc<R::Program>>,
+}
+
+/// The state of a command buffer.
+pub(super) enum RecordingState<R: Recorder> {
+    Created,
+    Recording {
+        recorder: R,
+        open_groups: u32,
+    },
+    /// Recording ended with an error.
+    Failed,
+    Recorded(Arc<R::Program>),
+    /// A one-shot command buffer that was handed to a queue. It keeps the program to recycle its memory.
+    Spent(Arc<R::Program>),
 }

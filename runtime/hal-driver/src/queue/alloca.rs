@@ -6,11 +6,8 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use super::device_operations::WaitAndSignal;
-use super::operation::{Operation, Submission};
-use super::submission::{Discipline, Queue};
+use super::discipline::{Discipline, Operation, Queue, Submission, WaitAndSignal, Work};
 use super::weight::Weight;
-use super::work::Work;
 use crate::hal::timepoints::complete;
 use crate::hal::transient::TransientBuffer;
 use crate::hal::{Buffer, BufferParams, DeallocaFlags, Pool, QueueAffinity, QueueOperation, Timepoint};

@@ -7,17 +7,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::alloca::dealloca;
+use super::discipline::{Discipline, Held, Queue, WaitAndSignal, Work};
 use super::host_call;
 use super::operation::Request;
-use super::submission::{Discipline, Queue};
 use super::weight::Weight;
-use super::work::{Held, Work};
 use crate::deferred::{CommandProgram, DeferredCommandBuffer, DispatchRequest, ProgramRecorder};
-use crate::hal::{BufferBinding, QueueAffinity, QueueOperation, Timepoint};
+use crate::hal::{BufferBinding, QueueAffinity, QueueOperation};
 use crate::status::{Result, Status};
-
-/// The points to wait for, and those to signal.
-pub type WaitAndSignal<'a> = (&'a [Timepoint], &'a [Timepoint]);
 
 impl<D: Discipline> Queue<D> {
     /// Submits an operation of a device. `device` is the kind of device that commands are recorded for, and

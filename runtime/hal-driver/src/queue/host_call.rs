@@ -3,10 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::device_operations::WaitAndSignal;
-use super::submission::{Discipline, Queue};
+use super::discipline::{Discipline, Queue, WaitAndSignal, Work};
 use super::weight::Weight;
-use super::work::Work;
 use crate::hal::{HostCall, HostCallContext, HostCallFlags, QueueAffinity};
 use crate::status::{Result, Status, StatusCode};
 

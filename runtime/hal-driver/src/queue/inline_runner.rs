@@ -13,8 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 
-use super::operation::{Operation, Submission};
-use super::submission::Discipline;
+use super::discipline::{Discipline, Operation, Submission};
 use super::weight::Weight;
 use crate::hal::Timepoint;
 use crate::hal::timepoints::complete;

@@ -1,6 +1,6 @@
 //! Queues of drivers: a submission waits for its timepoints, runs by the discipline of the driver, and signals.
 //!
-//! A driver implements [`Discipline`] and submits [`Request`]s. `work` describes each queue operation once, whether it
+//! A driver implements [`Discipline`] and submits [`Request`]s; `discipline` has the types that those are made of. `work` describes each queue operation once, whether it
 //! runs at once or has to wait. `submission` is the [`Queue`], which orders submissions by their timepoints, and
 //! `device_operations` makes a submission of each operation of a device; `operation` is a submission that waits, from a
 //! free list; [`InlineRunner`] runs operations on the threads that make them ready; `alloca` and `host_call` submit
@@ -9,6 +9,7 @@
 
 mod alloca;
 mod device_operations;
+mod discipline;
 mod host_call;
 mod inline_runner;
 mod operation;
@@ -19,10 +20,11 @@ mod weight;
 mod work;
 
 pub use alloca::{alloca, queue_of};
-pub use device_operations::WaitAndSignal;
+pub use discipline::{
+    Discipline, Held, Operands, Operation, Queue, QueueFreeLists, Queued, Submission, WaitAndSignal, Work,
+};
 pub use host_call::context as host_call_context;
 pub use inline_runner::InlineRunner;
-pub use operation::{Operation, Request, Submission};
-pub use submission::{Discipline, Queue, QueueFreeLists, Queued};
+pub use operation::Request;
 pub use weight::Weight;
-pub use work::{Held, Operands, Work, call_host};
+pub use work::call_host;

@@ -1,9 +1,8 @@
 //! Queue operations: a submission that waits, with everything it needs, allocated from a free list of the driver.
 //! Queues make them, and disciplines run them.
 
-use super::submission::Discipline;
+use super::discipline::{Discipline, Operands, Operation, Submission, Work};
 use super::weight::Weight;
-use super::work::{Operands, Work};
 use crate::hal::timepoints::complete;
 use crate::hal::{BufferBinding, Timepoint};
 use crate::limits::scope::{self, Scope};
@@ -13,35 +12,6 @@ use crate::status::Result;
 /// A recycled operation has memory for at most so many bytes, and for so many points or bindings.
 const MAX_RECYCLED_BYTES: usize = 64 << 10;
 const MAX_RECYCLED_ENTRIES: usize = 1 << 10;
-
-/// Work and the points to signal afterwards. It owns all that it needs.
-pub struct Operation<D: Discipline> {
-    /// The expected time, by which the discipline chooses a thread.
-    pub weight: Weight,
-    pub(super) work: Work<'static, D>,
-    /// The pattern of a fill, or the bytes that an update writes.
-    bytes: Vec<u8>,
-    /// The binding table of an execution.
-    table: Vec<BufferBinding>,
-    signal: Vec<Timepoint>,
-    /// The limits of the call that submitted it.
-    scope: Scope,
-    /// The memory of a waiting operation, charged to the call.
-    charge: Charge,
-}
-
-/// Something that is submitted to a queue: performed at once by the submitting thread, or stored into an operation for
-/// later.
-pub trait Submission<D: Discipline> {
-    /// Performs it at once.
-    ///
-    /// # Errors
-    /// Those of the work.
-    fn perform(self, signal: &[Timepoint]) -> Result<()>;
-
-    /// Stores it into `operation`, which performs it later.
-    fn store_into(self, operation: &mut Operation<D>);
-}
 
 /// Work, with the bytes and bindings that it borrows from the submitter.
 pub struct Request<'a, D: Discipline> {

@@ -3,133 +3,18 @@
 
 use std::any::Any;
 use std::borrow::Cow;
-use std::sync::Arc;
 
-use super::submission::Discipline;
+use super::discipline::{Discipline, Held, Operands, Work};
 use crate::deferred::CommandProgram;
 use crate::hal::timepoints::signal_all;
 use crate::hal::transient::TransientBuffer;
-use crate::hal::{
-    Buffer, BufferBinding, BufferParams, File, HostCall, HostCallContext, HostCallFlags, Timepoint, buffer_copy,
-    buffer_fill, buffer_write,
-};
+use crate::hal::{Buffer, HostCall, HostCallContext, HostCallFlags, Timepoint, buffer_copy, buffer_fill, buffer_write};
 use crate::limits::scope;
-use crate::memory_source::MemorySource;
 use crate::panics::guarded;
 use crate::status::{Result, Status, StatusCode};
 
-/// An object that is borrowed from the submitter of an operation, or owned by an operation that waits.
-pub type Held<'a, T> = Cow<'a, Arc<T>>;
-
 /// The name of host calls in failures.
 const HOST_CALL: &str = "a host call";
-
-/// The work of an operation on a queue of discipline `D`.
-#[derive(Default)]
-pub enum Work<'a, D: Discipline> {
-    /// Nothing: the operation only orders others.
-    #[default]
-    Nothing,
-    /// Fails at once.
-    Fail(Status),
-    /// Fills a range with the pattern in the bytes.
-    Fill {
-        /// The buffer to fill.
-        target: Held<'a, dyn Buffer>,
-        /// Bytes from its start.
-        offset: u64,
-        /// Bytes.
-        length: u64,
-    },
-    /// Writes the bytes.
-    Update {
-        /// The target.
-        target: Held<'a, dyn Buffer>,
-        /// Bytes from its start.
-        offset: u64,
-    },
-    /// Copies between buffers.
-    Copy {
-        /// The source.
-        source: Held<'a, dyn Buffer>,
-        /// Bytes from its start.
-        source_offset: u64,
-        /// The target.
-        target: Held<'a, dyn Buffer>,
-        /// Bytes from its start.
-        target_offset: u64,
-        /// Bytes.
-        length: u64,
-    },
-    /// Reads a file.
-    Read {
-        /// The file.
-        source: Held<'a, dyn File>,
-        /// Bytes from its start.
-        source_offset: u64,
-        /// The target.
-        target: Held<'a, dyn Buffer>,
-        /// Bytes from its start.
-        target_offset: u64,
-        /// Bytes.
-        length: u64,
-    },
-    /// Writes a file.
-    Write {
-        /// The source.
-        source: Held<'a, dyn Buffer>,
-        /// Bytes from its start.
-        source_offset: u64,
-        /// The file.
-        target: Held<'a, dyn File>,
-        /// Bytes from its start.
-        target_offset: u64,
-        /// Bytes.
-        length: u64,
-    },
-    /// Executes a command program with the binding table, and with the runner of the queue if it has one.
-    Execute {
-        /// The command program.
-        program: Held<'a, CommandProgram<D::Device>>,
-        /// The runner of command programs, if there is one.
-        runner: Option<Held<'a, D::Runner>>,
-    },
-    /// Commits memory to a transient buffer.
-    Commit {
-        /// The buffer.
-        transient: Arc<TransientBuffer>,
-        /// Where the memory is from.
-        source: MemorySource,
-        /// The parameters of the memory.
-        params: BufferParams,
-        /// Bytes.
-        length: u64,
-    },
-    /// Decommits the memory of a transient buffer. Buffers of other kinds stay as they are.
-    Decommit(Held<'a, dyn Buffer>),
-    /// Calls a function of the host, which signals the points itself or has them signaled when it returns.
-    Call {
-        /// The function.
-        call: Held<'a, dyn HostCall>,
-        /// Its arguments.
-        context: HostCallContext,
-        /// Whether the points are signaled before the call.
-        flags: HostCallFlags,
-    },
-    /// Any other work, boxed: programs do none of it at each call.
-    Other(Box<dyn FnOnce() -> Result<()> + Send>),
-}
-
-/// Operands of work that have any length.
-#[derive(Clone, Copy, Debug)]
-pub struct Operands<'a> {
-    /// The pattern of a fill, or the bytes that an update writes.
-    pub bytes: &'a [u8],
-    /// The binding table of an execution.
-    pub table: &'a [BufferBinding],
-    /// The points that the operation signals.
-    pub signal: &'a [Timepoint],
-}
 
 impl<D: Discipline> Work<'_, D> {
     /// Whether the limits of the call that submitted it allow it: memory goes back, and failures are told, also after
