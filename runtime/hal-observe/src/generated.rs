@@ -26,8 +26,8 @@ pub mod hal {
     pub mod observe {
         use crate::hal::Forward;
         use crate::observe::failure::fail_operation;
-        use crate::observe::objects::{Exchange, Known, Side, Table, Wrapped};
-        use crate::observe::{Observation, Observed};
+        use crate::observe::objects::{Side, Table};
+        use crate::observe::observation::{Exchange, Known, Observation, Observed, Wrapped};
         use crate::status::{Result, Status};
 
         include!(concat!(env!("OUT_DIR"), "/hal/observe.rs"));

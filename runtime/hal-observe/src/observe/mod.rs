@@ -38,152 +38,23 @@
 
 pub(crate) mod failure;
 pub(crate) mod objects;
+pub(crate) mod observation;
 pub mod record;
 pub(crate) mod text;
 mod trace;
 pub(crate) mod validate;
 
-use std::any::Any;
 use std::fmt::{self, Debug, Display};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use self::objects::{Exchange, Side, Tables};
-pub use self::objects::{Known, ObjectId, Wrapped};
+pub use self::objects::ObjectId;
+pub use self::observation::{Called, Known, Observation, Observed, Observer, Wrapped};
 pub use self::record::{Record, Recording};
 use self::text::{Show, Text};
 pub use self::trace::Trace;
 pub use self::validate::Validate;
 pub use crate::generated::hal::calls::{Call, Reply};
-use crate::hal::Device;
 use crate::status::{Result, Status};
-
-/// Is shown calls. Any thread may call it, also from within another call: a queue that calls the host does.
-pub trait Observer: Debug + Send + Sync + 'static {
-    /// Called before the object is.
-    ///
-    /// # Errors
-    /// A failure is that of the call, and the object is not called. Methods that cannot fail have none.
-    fn before(&self, call: &Called<'_>) -> Result<()> {
-        let _ = call;
-        Ok(())
-    }
-
-    /// Called after [`Observer::before`] for an operation of a queue that returns nothing.
-    ///
-    /// # Errors
-    /// A failure is that of the operation, which the device does not get: it goes to the points that the operation
-    /// signals, once those it waits for are reached.
-    fn submitting(&self, call: &Called<'_>) -> Result<()> {
-        let _ = call;
-        Ok(())
-    }
-
-    /// Called with what came of a call that the object got.
-    fn after(&self, call: &Called<'_>, outcome: Result<Reply<'_>, &Status>) {
-        let _ = (call, outcome);
-    }
-
-    /// Called when the last reference to the wrapper of an object is gone.
-    fn dropped(&self, object: ObjectId) {
-        let _ = object;
-    }
-}
-
-/// An observer, and the objects that it was shown.
-pub struct Observation {
-    observer: Box<dyn Observer>,
-    tables: Tables,
-    /// Calls that have begun.
-    begun: AtomicU64,
-}
-
-impl Observation {
-    /// Begins without any objects.
-    pub fn new(observer: impl Observer) -> Arc<Observation> {
-        Arc::new(Observation { observer: Box::new(observer), tables: Tables::default(), begun: AtomicU64::new(0) })
-    }
-
-    /// The device with its calls shown to the observer.
-    pub fn device(self: &Arc<Self>, device: &Arc<dyn Device>) -> Arc<dyn Device> {
-        self.exchanged(device, Side::Host)
-    }
-
-    /// The name of an object here. It gets a number if it has none.
-    pub fn id<T: Known + ?Sized>(&self, object: &Arc<T>) -> ObjectId {
-        let number = object.wrapper_number(self).unwrap_or_else(|| T::table(&self.tables).number(object));
-        ObjectId { kind: T::NAME, number }
-    }
-}
-
-impl Debug for Observation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Observation").field(&self.observer).finish()
-    }
-}
-
-/// The wrapper of an object.
-pub struct Observed<T: Wrapped + ?Sized> {
-    inner: Arc<T>,
-    number: u64,
-    observation: Arc<Observation>,
-}
-
-impl<T: Wrapped + ?Sized> Observed<T> {
-    pub(crate) fn wrapped(&self) -> &Arc<T> {
-        &self.inner
-    }
-
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
-    fn id(&self) -> ObjectId {
-        ObjectId { kind: T::NAME, number: self.number }
-    }
-
-    pub(crate) fn called<'a>(&'a self, call: Call<'a>) -> Called<'a> {
-        let number = self.observation.begun.fetch_add(1, Ordering::Relaxed) + 1;
-        Called { number, object: self.id(), call, callee: &self.inner, observation: &self.observation }
-    }
-
-    /// An argument for the object.
-    pub(crate) fn passed_on<E: Exchange>(&self, value: &E) -> E {
-        value.exchanged(&self.observation, T::SIDE.other())
-    }
-
-    /// The same for each of a list.
-    pub(crate) fn all_passed_on<E: Exchange>(&self, values: &[E]) -> Vec<E> {
-        values.iter().map(|value| self.passed_on(value)).collect()
-    }
-
-    /// A result for the caller.
-    pub(crate) fn returned<E: Exchange>(&self, value: &E) -> E {
-        value.exchanged(&self.observation, T::SIDE)
-    }
-}
-
-impl<T: Wrapped + ?Sized> Debug for Observed<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Observed({})", self.id())
-    }
-}
-
-impl<T: Wrapped + ?Sized> Drop for Observed<T> {
-    fn drop(&mut self) {
-        self.observation.observer.dropped(self.id());
-    }
-}
-
-/// A call of an object. Its text is `semaphore#1.signal(value=5)`.
-pub struct Called<'a> {
-    number: u64,
-    object: ObjectId,
-    call: Call<'a>,
-    /// The `Arc` of the object.
-    callee: &'a dyn Any,
-    observation: &'a Arc<Observation>,
-}
 
 impl<'a> Called<'a> {
     /// Counts the calls of the observation from 1, in the order in which they begin.

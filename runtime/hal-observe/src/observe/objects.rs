@@ -1,14 +1,11 @@
-//! Objects that occurred in observed calls: their numbers, and the exchange of wrappers for what they wrap. The
-//! generated `observe` has a table for each kind of object, and says how structs are exchanged that hold some.
+//! The numbers and wrappers of objects that occurred in observed calls. The generated `observe` has a table for each kind
+//! of object.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::{Observation, Observed};
 pub(crate) use crate::generated::hal::observe::Tables;
-use crate::hal::forward::Forward;
 
 /// The name of an object: its kind and a number that no other of the kind has, counted from 1 in the order in which
 /// they were seen.
@@ -23,25 +20,6 @@ pub struct ObjectId {
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}#{}", self.kind, self.number)
-    }
-}
-
-/// An object that can occur in calls. The objects of `spec/hal` are.
-pub trait Known: 'static {
-    /// The name of its kind.
-    const NAME: &'static str;
-
-    #[doc(hidden)]
-    fn table(tables: &Tables) -> &Table<Self>;
-
-    #[doc(hidden)]
-    fn as_any(&self) -> &dyn Any;
-
-    /// The number of the object if it is a wrapper of this observation.
-    #[doc(hidden)]
-    fn wrapper_number(&self, observation: &Observation) -> Option<u64> {
-        let _ = observation;
-        None
     }
 }
 
@@ -61,41 +39,6 @@ impl Side {
             Side::Host => Side::Device,
             Side::Device => Side::Host,
         }
-    }
-}
-
-/// An object whose calls are shown.
-pub trait Wrapped: Known {
-    /// The caller of its methods, which hence has the wrapper.
-    const SIDE: Side;
-
-    #[doc(hidden)]
-    fn wrapper(observed: Observed<Self>) -> Arc<Self>;
-}
-
-/// An argument or a result that is or holds objects with wrappers.
-pub(crate) trait Exchange {
-    /// The value with what that side has of each object: the wrapper or what it wraps.
-    fn exchanged(&self, observation: &Arc<Observation>, to: Side) -> Self;
-}
-
-impl Observation {
-    /// The wrapper of an object, or what the wrapper wraps, for one side.
-    pub(crate) fn exchanged<T: Wrapped + ?Sized>(self: &Arc<Self>, object: &Arc<T>, to: Side) -> Arc<T> {
-        match self.as_wrapper(&**object) {
-            Some(_) if to == T::SIDE => object.clone(),
-            Some(observed) => observed.wrapped().clone(),
-            None if to == T::SIDE => T::table(&self.tables).wrapper(object, |number| {
-                T::wrapper(Observed { inner: object.clone(), number, observation: self.clone() })
-            }),
-            None => object.clone(),
-        }
-    }
-
-    /// The wrapper that `object` is, if it is one of this observation.
-    pub(crate) fn as_wrapper<'a, T: Wrapped + ?Sized>(&self, object: &'a T) -> Option<&'a Observed<T>> {
-        let observed = &object.as_any().downcast_ref::<Forward<Observed<T>>>()?.0;
-        std::ptr::eq(&*observed.observation, self).then_some(observed)
     }
 }
 
@@ -140,7 +83,7 @@ impl<T: ?Sized> Table<T> {
     }
 
     /// The wrapper of an object, made with its number if there is none.
-    fn wrapper(&self, object: &Arc<T>, make: impl FnOnce(u64) -> Arc<T>) -> Arc<T> {
+    pub(super) fn wrapper(&self, object: &Arc<T>, make: impl FnOnce(u64) -> Arc<T>) -> Arc<T> {
         let mut entries = self.lock();
         let entry = entries.entry(object);
         if let Some(wrapper) = entry.wrapper.as_ref().and_then(Weak::upgrade) {

@@ -11,8 +11,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Observation;
-use super::objects::Known;
+use super::observation::{Known, Observation};
 use crate::hal::{Buffer, BufferBinding, BufferRef, Timepoint, WHOLE_BUFFER};
 use crate::status::Status;
 

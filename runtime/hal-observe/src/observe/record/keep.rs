@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::object::RecordedObject;
 use crate::hal::{Buffer, BufferUsage, MemoryType};
-use crate::observe::objects::Known;
+use crate::observe::Known;
 use crate::observe::{Called, ObjectId};
 use crate::status::Status;
 

@@ -7,7 +7,7 @@ use super::needs::{Collected, Needs, SlotUse};
 use super::recording::Recorded;
 use super::state::Validate;
 use crate::hal::{Buffer, BufferBarrier, BufferBinding, BufferRef, File, check_range};
-use crate::observe::objects::Known;
+use crate::observe::Known;
 use crate::observe::{Call, Called};
 use crate::status::{Result, Status};
 
