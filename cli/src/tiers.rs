@@ -1,46 +1,14 @@
-//! `--tier=`: the choice of interpreter or machine code, and the comparison of the two for `--tier=both`. Called by
-//! `run`, `check` and `benchmark`.
+//! The comparison of the interpreter and machine code for `--tier=both`. Called by `run`, `check` and `benchmark`.
 
 use vireo::hal::ElementValue;
 use vireo::inference::{Function, HostTensor};
-use vireo::interp::{Tier, verify_between_passes};
 use vireo::{Result, Status, StatusCode};
 
-use crate::arguments::TierChoice;
 use crate::engine::{Others, Session};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::print::print_aside;
 use crate::values::Datum;
-
-/// The tier of a choice; of both the one that runs first. If the program is traced it is the interpreter.
-pub fn first(choice: TierChoice, is_traced: bool) -> Result<Tier, Failure> {
-    if is_traced {
-        return match choice {
-            TierChoice::Auto | TierChoice::Interp => Ok(Tier::Traced),
-            TierChoice::Jit | TierChoice::Both => {
-                let failure = Failure::new(
-                    Exit::Usage,
-                    "--trace_execution traces the interpreter, and --tier asks for machine code",
-                );
-                Err(failure.hint("leave --tier out, or use --tier=interp"))
-            }
-        };
-    }
-    let (tier, needed) = match choice {
-        TierChoice::Auto => (Tier::Auto, Tier::Auto),
-        TierChoice::Interp => (Tier::Interpreter, Tier::Interpreter),
-        TierChoice::Jit => (Tier::Compiled, Tier::Compiled),
-        TierChoice::Both => (Tier::Interpreter, Tier::Compiled),
-    };
-    let flag = if choice == TierChoice::Both { "both" } else { "jit" };
-    needed.check().map_err(|status| Failure::new(Exit::Usage, format!("invalid --tier={flag}")).because(status))?;
-    if choice == TierChoice::Both {
-        // A comparison of tiers looks for wrong results, so speed does not matter.
-        verify_between_passes();
-    }
-    Ok(tier)
-}
 
 /// The observable effects of a call.
 struct Outcome {

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use vireo::vmfb::Archive;
 
-use super::report::time_text;
+use super::time_text::time_text;
 use crate::arguments::TimeUnit;
 use crate::exit::Exit;
 use crate::failure::Failure;

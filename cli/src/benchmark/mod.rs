@@ -8,6 +8,7 @@ mod check;
 mod load;
 mod measure;
 mod report;
+mod time_text;
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -39,7 +40,7 @@ use baseline::Baseline;
 use check::Checked;
 use measure::{Plan, Repetition, Stage};
 use report::Report;
-pub use report::time_text;
+pub use time_text::time_text;
 
 /// Does what the flags say.
 pub fn benchmark(arguments: &BenchmarkArguments, color: Color) -> Result<Exit, Failure> {

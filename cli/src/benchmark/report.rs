@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use vireo::hal::DispatchStatistics;
 
 use super::measure::Repetition;
+use super::time_text::{significant, time_text};
 use super::{baseline, load};
 use crate::arguments::{BenchmarkArguments, BenchmarkFormat, TimeUnit};
 use crate::statistics::shares;
@@ -307,14 +308,6 @@ impl Report {
     }
 }
 
-/// A time in a unit, or in the one that fits.
-pub fn time_text(seconds: f64, unit: Option<TimeUnit>) -> String {
-    let fits = |unit: &TimeUnit| seconds * unit.per_second() >= 1.0;
-    let fitting = || [TimeUnit::S, TimeUnit::Ms, TimeUnit::Us].into_iter().find(fits).unwrap_or(TimeUnit::Ns);
-    let unit = unit.unwrap_or_else(fitting);
-    format!("{} {}", significant(seconds * unit.per_second()), unit.name())
-}
-
 /// The name the reference tool gives it.
 pub fn benchmark_name(function: &str) -> String {
     format!("BM_{function}/process_time/real_time")
@@ -394,13 +387,6 @@ fn aggregated(aggregate: &str, values: &[f64]) -> f64 {
         "cv" => deviation() / mean,
         _ => mean,
     }
-}
-
-/// Four significant digits, without an exponent.
-fn significant(value: f64) -> String {
-    let magnitude = if value > 0.0 { libm::log10(value).floor() } else { 0.0 };
-    let decimals = (3.0 - magnitude).clamp(0.0, 9.0) as usize;
-    format!("{value:.decimals$}")
 }
 
 #[cfg(test)]

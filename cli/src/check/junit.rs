@@ -4,7 +4,7 @@
 //! ids.
 
 use super::report::{Counts, problems};
-use super::{Outcome, Suite};
+use super::suite::{Outcome, Suite};
 use vireo::visible_text::is_invisible;
 
 /// The report as XML.

@@ -7,6 +7,7 @@
 mod filter;
 mod junit;
 mod report;
+mod suite;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -31,62 +32,7 @@ use vireo::visible_text::visible;
 
 use filter::Filter;
 use report::Counts;
-
-/// The tests of one module.
-struct Suite {
-    /// The file as it was given.
-    file: String,
-    /// Name of the module.
-    module: String,
-    /// The tests that are to be run.
-    exports: Vec<Signature>,
-    /// Those that were.
-    tests: Vec<Test>,
-}
-
-impl Suite {
-    /// A file that cannot be loaded, which is one test that fails.
-    fn not_loaded(path: &Path, failure: Failure) -> Suite {
-        let outcome = Outcome::Error(failure, Collected::default());
-        let test = Test { name: "(load)".into(), seconds: 0.0, outcome };
-        Suite { file: path.display().to_string(), module: String::new(), exports: Vec::new(), tests: vec![test] }
-    }
-
-    /// A line for each test.
-    fn list(&self) -> String {
-        self.exports.iter().map(|export| visible(&format!("{}.{}", self.module, export.name)) + "\n").collect()
-    }
-}
-
-/// A test that was run.
-struct Test {
-    name: String,
-    seconds: f64,
-    outcome: Outcome,
-}
-
-/// How a test ended.
-enum Outcome {
-    /// Every expectation was met.
-    Passed,
-    /// These were not.
-    Failed(Collected),
-    /// It did not come to an end; some expectations may not have been met before.
-    Error(Failure, Collected),
-    /// It cannot be run as a test.
-    Skipped(&'static str),
-}
-
-impl Outcome {
-    fn name(&self) -> &'static str {
-        match self {
-            Outcome::Passed => "passed",
-            Outcome::Failed(_) => "failed",
-            Outcome::Error(..) => "error",
-            Outcome::Skipped(_) => "skipped",
-        }
-    }
-}
+use suite::{Outcome, Suite, Test};
 
 /// Does what the flags say.
 pub fn check(arguments: &CheckArguments, color: Color) -> Result<Exit, Failure> {

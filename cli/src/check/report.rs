@@ -10,7 +10,7 @@ use vireo::Status;
 use vireo::modules::check::Collected;
 use vireo::status::Backtrace;
 
-use super::{Outcome, Suite, Test};
+use super::suite::{Outcome, Suite, Test};
 use crate::failure::Failure;
 use vireo::visible_text::visible;
 

@@ -5,8 +5,7 @@ use vireo::vm::Module;
 use vireo::vmfb::Archive;
 
 use super::machine;
-use super::summary::Summary;
-use super::{summarize, with_names};
+use super::summary::{Summary, summarize, with_names};
 use crate::arguments::JitOutput;
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -4,11 +4,14 @@
 mod file;
 mod file_kind;
 mod function;
+mod linked;
 mod program;
 mod session;
+mod tier;
 mod values;
 
 pub use file::{open_archive, verify};
 pub use function::{Benchmark, explain, kinds};
+pub use linked::{Linked, Others};
 pub use program::{Loader, Program};
-pub use session::{Linked, Others, Session, cannot_call};
+pub use session::{Session, cannot_call};

@@ -16,6 +16,7 @@ use vireo::vmfb::Archive;
 use vireo::{Model, SecurityPolicy, StatusCode};
 
 use super::session::Session;
+use super::tier::first_tier;
 use super::{open_archive, verify};
 use crate::allocators;
 use crate::arguments::{ModuleMode, ParameterArguments, ProgramArguments, TierChoice};
@@ -25,7 +26,6 @@ use crate::failure::Failure;
 use crate::observers::observed;
 use crate::parameters;
 use crate::sanitizer;
-use crate::tiers;
 
 /// The devices, parameters and policy of the flags, and the modules that programs import from.
 pub struct Loader {
@@ -47,7 +47,7 @@ struct ProgramBuilder {
 impl Loader {
     /// Creates what the flags name, but loads no module. What the devices do is counted by `statistics`.
     pub fn new(arguments: &ProgramArguments, statistics: Option<&Arc<ExecutionStatistics>>) -> Result<Loader, Failure> {
-        let tier = tiers::first(arguments.tier, arguments.trace_execution)?;
+        let tier = first_tier(arguments.tier, arguments.trace_execution)?;
         sanitizer::check(arguments)?;
         if arguments.perf_map {
             let failed = || Failure::new(Exit::Usage, "cannot write a map for perf");

@@ -1,20 +1,16 @@
 //! Sessions: the choice of a function by its name, and calls with [`Datum`]s.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use vireo::Result;
-use vireo::hal::ExecutionStatistics;
 use vireo::hal::local::LoadedKernels;
-use vireo::inference::{Function, Model, PreparedCall, Signature};
+use vireo::inference::{Function, Model, PreparedCall};
 use vireo::interp::{LeftOut, MachineCode, Recorder};
 use vireo::vm::Value;
 use vireo::vmfb::is_for_callers;
 
-use super::program::{Loader, Program};
 use super::values;
 use super::{Benchmark, explain};
-use crate::arguments::ProgramArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::suggest::did_you_mean;
@@ -29,94 +25,19 @@ pub struct Session {
     reports: Option<Arc<Recorder>>,
 }
 
-/// The sessions that a session of the interpreter is compared with.
-pub struct Others {
-    program: Program,
-    /// A session of machine code.
-    pub compiled: Session,
-}
-
-impl Others {
-    /// Another session of the interpreter.
-    pub fn again(&self) -> Result<Session, Failure> {
-        self.program.session()
-    }
-}
-
-/// A program whose files are open and verified, and of which nothing has run yet.
-pub struct Linked {
-    program: Program,
-    /// The same for machine code, if both tiers are asked for.
-    compiled: Option<Program>,
-}
-
-impl Linked {
-    /// Loads the modules of the flags, in order, and then `file`; and once more for machine code if both tiers are
-    /// asked for.
-    pub fn load(
-        arguments: &ProgramArguments,
-        file: Option<&PathBuf>,
-        statistics: Option<&Arc<ExecutionStatistics>>,
-    ) -> Result<Linked, Failure> {
-        let loader = Loader::new(arguments, statistics)?;
-        let load = |path: &PathBuf| loader.module(path);
-        let modules = arguments.module.iter().chain(file).map(load).collect::<Result<Vec<_>, Failure>>()?;
-        let (program, compiled) = loader.link(&modules)?;
-        Ok(Linked { program, compiled })
-    }
-
-    /// The same program with the module `other` in place of the last one, on devices of its own.
-    pub fn load_other(
-        arguments: &ProgramArguments,
-        file: Option<&PathBuf>,
-        other: &PathBuf,
-    ) -> Result<Linked, Failure> {
-        let loader = Loader::new(arguments, None)?;
-        let kept = arguments.module.len() - usize::from(file.is_none() && !arguments.module.is_empty());
-        let load = |path: &PathBuf| loader.module(path);
-        let modules = arguments.module[..kept].iter().chain([other]).map(load).collect::<Result<Vec<_>, Failure>>()?;
-        let (program, compiled) = loader.link(&modules)?;
-        Ok(Linked { program, compiled })
-    }
-
-    /// The signature of the function that [`Session::function`] will find.
-    pub fn signature(&self, name: Option<&str>) -> Result<Signature, Failure> {
-        let model = self.program.model();
-        let chosen = Chosen::of(model, name)?;
-        // A function of another module is called by both names.
-        let elsewhere = || {
-            let (module, function) = chosen.name.split_once('.')?;
-            let module = model.modules().iter().find(|other| other.name() == module)?;
-            let export = module.exports_named(function).next()?;
-            Signature::of(module, &export).ok()
-        };
-        model
-            .signature(chosen.name)
-            .or_else(|status| elsewhere().ok_or(status))
-            .map_err(|status| chosen.failure(status))
-    }
-
-    /// Runs the initialisers of all modules.
-    pub fn start(self) -> Result<(Session, Option<Others>), Failure> {
-        let compiled = self.compiled.map(|compiled| compiled.session()).transpose()?;
-        let session = self.program.session()?;
-        Ok((session, compiled.map(|compiled| Others { program: self.program, compiled })))
-    }
-}
-
 /// A function of the last module that is to be called.
-struct Chosen<'a> {
+pub(super) struct Chosen<'a> {
     /// As it was given.
     given: &'a str,
     /// Without `@`.
-    name: &'a str,
+    pub(super) name: &'a str,
     module: String,
     exports: Vec<String>,
 }
 
 impl<'a> Chosen<'a> {
     /// The function `name`, or the only one that the last module exports.
-    fn of(model: &'a Model, name: Option<&'a str>) -> Result<Chosen<'a>, Failure> {
+    pub(super) fn of(model: &'a Model, name: Option<&'a str>) -> Result<Chosen<'a>, Failure> {
         let main = model.main();
         let exports = main.exports().map(|export| export.name.to_string()).collect::<Vec<_>>();
         let module = main.name().to_string();
@@ -135,7 +56,7 @@ impl<'a> Chosen<'a> {
     }
 
     /// The failure if there is no such function.
-    fn failure(&self, status: vireo::Status) -> Failure {
+    pub(super) fn failure(&self, status: vireo::Status) -> Failure {
         let Chosen { given, name, module, exports } = self;
         let failure = Failure::new(Exit::LoadFailure, format!("there is no function `{given}` to call"));
         if exports.is_empty() || exports.iter().any(|export| export == name) {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use vireo::io::{Parameter, ParameterIndex, ParameterStorage};
 use vireo::{Status, StatusCode};
 
+use super::table::table;
 use crate::arguments::{Format, ParamsDumpArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -38,7 +39,7 @@ pub fn dump(arguments: &ParamsDumpArguments) -> Result<String, Failure> {
 /// The contents of scopes.
 pub fn contents<'a>(scopes: impl Iterator<Item = (&'a str, &'a ParameterIndex)>, format: Format) -> String {
     match format {
-        Format::Text => scopes.map(|(name, index)| super::table(name, index)).collect(),
+        Format::Text => scopes.map(|(name, index)| table(name, index)).collect(),
         Format::Json => {
             let scopes = scopes.map(|(name, index)| to_json(name, index)).collect::<Vec<_>>();
             format!("{:#}\n", json!({"scopes": scopes}))
