@@ -26,11 +26,10 @@ use vireo_modules::hal_loader::HalLoaderModule;
 use vireo_modules::io_parameters::IoParameters;
 #[cfg(feature = "params")]
 use vireo_params::{ContentsMode, IndexProvider, ParameterIndex, Progress};
-use vireo_session::{ExportInfo, LinkedModules, Module};
+use vireo_session::{Context, ExportInfo, LinkedModules, Module};
 use vireo_vm::abi::modules as host;
 use vireo_vm::interp::{Recorder, Stderr, TraceSink};
 
-use crate::session::Session;
 use crate::signature::Signature;
 
 /// The device of a model for which none is chosen.
@@ -62,14 +61,9 @@ impl fmt::Debug for Model {
 }
 
 impl Model {
-    /// A session, which has the state of the program to itself. Runs the initialisers of the modules, which load
-    /// parameters and executables.
-    ///
-    /// # Errors
-    /// Any error of an initialiser; if the host lacks something that the program needs, it says what.
-    pub fn session(&self) -> Result<Session> {
-        let context = self.0.linked.context(self.limits().clone()).map_err(|status| self.explain(status))?;
-        Ok(Session::new(self.clone(), context))
+    /// A context of its modules, whose initialisers have run.
+    pub(crate) fn context(&self) -> Result<Context> {
+        self.0.linked.context(self.limits().clone()).map_err(|status| self.explain(status))
     }
 
     /// A failure of an initialiser, with what the host lacks.
@@ -359,24 +353,13 @@ impl ModelBuilder {
         self
     }
 
-    /// Opens and verifies the module file at `path`, which is the main module, and makes a session of it.
-    ///
-    /// # Errors
-    /// As [`Module::from_file`], [`ModelBuilder::build`] and [`Model::session`].
-    pub fn load(self, path: impl AsRef<Path>) -> Result<Session> {
+    /// A model whose main module is the file at `path`.
+    pub(crate) fn build_file(self, path: impl AsRef<Path>) -> Result<Model> {
         // A truncated file ends the process that maps it, which the author of an untrusted program must not be able to
         // do.
         let reads = self.preloads || !self.policy.native_code;
         let main = if reads { Module::read_file(path) } else { Module::from_file(path) };
-        self.build(main?)?.session()
-    }
-
-    /// Verifies the module file in `bytes`, which is the main module, and makes a session of it. The bytes are copied.
-    ///
-    /// # Errors
-    /// As [`Module::from_bytes`], [`ModelBuilder::build`] and [`Model::session`].
-    pub fn load_bytes(self, bytes: &[u8]) -> Result<Session> {
-        self.build(Module::from_bytes(bytes)?)?.session()
+        self.build(main?)
     }
 
     /// Creates the devices, opens the parameters and links the modules. Nothing of the program runs, except that the

@@ -7,7 +7,7 @@ use vireo_core::status::{Result, Status};
 use vireo_hal::{Fence, QueueAffinity, Semaphore, SemaphoreFlags};
 use vireo_vm::Value;
 
-use crate::input::Input;
+use crate::input::{Input, to_values};
 use crate::output::{Output, Outputs};
 use crate::session::Function;
 use crate::signature::FENCES;
@@ -28,6 +28,27 @@ struct Timeline {
     semaphore: Arc<dyn Semaphore>,
     /// The value after the last call.
     value: u64,
+}
+
+impl Function {
+    /// Prepares a call that can be made again and again.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, with the number and the name of the argument, if `inputs` are not what the signature says.
+    pub fn prepare<'i>(&self, inputs: impl AsRef<[Input<'i>]>) -> Result<PreparedCall> {
+        let inputs = inputs.as_ref();
+        let mut arguments = Vec::with_capacity(inputs.len() + FENCES);
+        to_values(self.signature(), inputs, &**self.device(), &mut arguments)?;
+        self.prepare_values(arguments)
+    }
+
+    /// The same with values of the virtual machine as arguments, which it checks.
+    ///
+    /// # Errors
+    /// Failures of the device to create a semaphore.
+    pub fn prepare_values(&self, arguments: Vec<Value>) -> Result<PreparedCall> {
+        PreparedCall::new(self, arguments)
+    }
 }
 
 impl PreparedCall {

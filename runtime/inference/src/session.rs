@@ -1,20 +1,20 @@
 //! Sessions ([`Session`]): models with state, whose functions ([`Function`]) are called with values of the host, once
-//! or again and again ([`PreparedCall`]).
+//! or again and again ([`PreparedCall`](crate::PreparedCall)).
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use vireo_core::limits::Limits;
 use vireo_core::status::{Result, Status};
 use vireo_hal::{Device, Fence, QueueAffinity, SemaphoreFlags};
-use vireo_session::{self as vm, Context};
+use vireo_session::{self as vm, Context, Module};
 use vireo_vm::Value;
 
 use crate::input::{Input, to_values};
 use crate::model::{Model, ModelBuilder};
 use crate::output::Outputs;
-use crate::prepared::PreparedCall;
 use crate::signature::{FENCES, Signature};
 use crate::tensor::{HostTensor, Tensor};
 
@@ -115,6 +115,35 @@ impl Session {
     }
 }
 
+impl Model {
+    /// A session, which has the state of the program to itself. Runs the initialisers of the modules, which load
+    /// parameters and executables.
+    ///
+    /// # Errors
+    /// Any error of an initialiser; if the host lacks something that the program needs, it says what.
+    pub fn session(&self) -> Result<Session> {
+        Ok(Session::new(self.clone(), self.context()?))
+    }
+}
+
+impl ModelBuilder {
+    /// Opens and verifies the module file at `path`, which is the main module, and makes a session of it.
+    ///
+    /// # Errors
+    /// As [`Module::from_file`], [`ModelBuilder::build`] and [`Model::session`].
+    pub fn load(self, path: impl AsRef<Path>) -> Result<Session> {
+        self.build_file(path)?.session()
+    }
+
+    /// Verifies the module file in `bytes`, which is the main module, and makes a session of it. The bytes are copied.
+    ///
+    /// # Errors
+    /// As [`Module::from_bytes`], [`ModelBuilder::build`] and [`Model::session`].
+    pub fn load_bytes(self, bytes: &[u8]) -> Result<Session> {
+        self.build(Module::from_bytes(bytes)?)?.session()
+    }
+}
+
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Session").field(&self.0.model.main()).finish()
@@ -203,17 +232,6 @@ impl Function {
         self.call(inputs)
     }
 
-    /// Prepares a call that can be made again and again.
-    ///
-    /// # Errors
-    /// `INVALID_ARGUMENT`, with the number and the name of the argument, if `inputs` are not what the signature says.
-    pub fn prepare<'i>(&self, inputs: impl AsRef<[Input<'i>]>) -> Result<PreparedCall> {
-        let inputs = inputs.as_ref();
-        let mut arguments = Vec::with_capacity(inputs.len() + FENCES);
-        to_values(&self.signature, inputs, &*self.device, &mut arguments)?;
-        self.prepare_values(arguments)
-    }
-
     /// The values of one call, and the fence that the function signals when its results are there, if it takes fences.
     pub(crate) fn arguments(&self, inputs: &[Input<'_>]) -> Result<(Vec<Value>, Option<Fence>)> {
         let mut arguments = Vec::with_capacity(inputs.len() + FENCES);
@@ -229,14 +247,6 @@ impl Function {
     /// The limits of calls.
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
-    }
-
-    /// The same with values of the virtual machine as arguments, which it checks.
-    ///
-    /// # Errors
-    /// Failures of the device to create a semaphore.
-    pub fn prepare_values(&self, arguments: Vec<Value>) -> Result<PreparedCall> {
-        PreparedCall::new(self, arguments)
     }
 
     /// The device of its tensors and fences.

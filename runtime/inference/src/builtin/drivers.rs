@@ -4,43 +4,21 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 #[cfg(feature = "amdgpu")]
-use super::amdgpu::{self, AmdgpuConfig};
+use super::amdgpu;
 use super::loaders::loaders;
+use super::options::BuiltinOptions;
 use vireo_core::status::{Result, Status};
-use vireo_hal::host_kernels::{ImportProvider, ImportProviders};
+use vireo_hal::host_kernels::ImportProvider;
 use vireo_hal::registry::driver::{SingleDeviceDriver, expect_no_params};
 use vireo_hal::{
-    AvailableDevice, Device, Driver, DriverFactory, DriverInfo, DriverRegistry, HeapAllocator, Progress,
-    SecurityPolicy, StringPair,
+    AvailableDevice, Device, Driver, DriverFactory, DriverInfo, DriverRegistry, HeapAllocator, StringPair,
 };
 use vireo_local::null::null_device_on;
-use vireo_local::task::TaskConfig;
 use vireo_local::{ExecutablePlugin, LocalDevice};
-#[cfg(feature = "vmvx")]
-use vireo_vmvx::LoadedKernels;
 
 const LOCAL_SYNC: &str = "local-sync";
 const LOCAL_TASK: &str = "local-task";
 const NULL: &str = "null";
-
-/// The configuration of the drivers of this build. The URI of a device may say otherwise for that device.
-#[derive(Clone, Debug, Default)]
-pub struct BuiltinOptions {
-    /// The workers of `local-task` devices.
-    pub local_task: TaskConfig,
-    /// The agents of `amdgpu` devices.
-    #[cfg(feature = "amdgpu")]
-    pub amdgpu: AmdgpuConfig,
-    /// The functions that kernels of local devices may import.
-    pub imports: Arc<ImportProviders>,
-    /// The rights and limits of programs, and the tier of kernels of local devices that are portable bytecode.
-    pub policy: SecurityPolicy,
-    /// The observer of how far local devices have come with verifying and compiling kernels that are portable bytecode.
-    pub kernel_progress: Option<Arc<dyn Progress>>,
-    /// The list to which local devices add each executable that is portable bytecode.
-    #[cfg(feature = "vmvx")]
-    pub loaded_kernels: Option<Arc<LoadedKernels>>,
-}
 
 /// Creates the device of a driver, as the parameters of its URI say.
 type Create = fn(&BuiltinOptions, &[StringPair]) -> Result<Arc<dyn Device>>;

@@ -8,7 +8,7 @@ use vireo_local::EmbeddedElfLoader;
 #[cfg(feature = "vmvx")]
 use vireo_vmvx::VmvxLoader;
 
-use super::drivers::BuiltinOptions;
+use super::options::BuiltinOptions;
 
 /// The loaders of local devices for programs that are trusted, for libraries that may import what `imports` provides.
 /// Those for others are [`loaders_for`].

@@ -7,12 +7,14 @@
 mod amdgpu;
 mod drivers;
 mod loaders;
+mod options;
 
 #[cfg(feature = "amdgpu")]
 pub use amdgpu::{AmdgpuAgent, AmdgpuConfig, SanitizerChecks};
 #[cfg(feature = "software-agents")]
 pub use amdgpu::{check_result, code_objects};
-pub use drivers::{BuiltinOptions, create_device, global_drivers, list_devices, load_executable_plugin};
+pub use drivers::{create_device, global_drivers, list_devices, load_executable_plugin};
 pub use loaders::{default_loaders, loaders_for};
+pub use options::BuiltinOptions;
 #[cfg(feature = "software-agents")]
 pub use vireo_softhsa::{PacketTrace, TraceFormat as PacketTraceFormat};
