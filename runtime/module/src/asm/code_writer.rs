@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 
-use super::module_parser::{Fixup, FixupKind, ParsedModule};
-use super::operands::{Edge, Global, Label, Register, TypeName};
+use super::error::{AsmError, Location};
+use super::operands::{Edge, Global, Label, TypeName};
+use super::parsed_module::{Fixup, FixupKind, ParsedModule};
+use super::register::Register;
 use super::statement::Symbol;
-use super::{AsmError, Location};
 use crate::bytecode::opcode;
 
 /// Writes the ops of a function. What the parsers of all ops call is not inlined, like the methods of

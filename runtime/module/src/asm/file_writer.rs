@@ -3,8 +3,8 @@
 
 use flatbuffers::{FlatBufferBuilder, TableFinishedWIPOffset, WIPOffset};
 
-use super::module_parser::{Function, ParsedModule};
-use super::{AsmError, Location};
+use super::error::{AsmError, Location};
+use super::parsed_module::{Function, ParsedModule};
 use crate::bytecode::opcode::NEWEST_BYTECODE;
 use crate::vmfb::schema::bytecode_module_def::{
     AttrDef, BytecodeModuleDef, ExportFunctionDef, FeatureBits, FunctionDescriptor, FunctionSignatureDef, IDENTIFIER,

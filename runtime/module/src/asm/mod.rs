@@ -10,40 +10,23 @@
 //! assembler encodes what it is told; whether a program is sound is for the verifier to say.
 
 mod code_writer;
+mod error;
 mod file_writer;
 mod module_parser;
 mod number;
 mod operands;
+mod parsed_module;
 mod print;
+mod register;
 mod signature;
 mod statement;
 
-use thiserror::Error;
-
 pub use crate::generated::names::assembly::{Directive, Keyword};
 pub(crate) use code_writer::CodeWriter;
+pub use error::{AsmError, Location};
 pub(crate) use operands::ListKind;
 pub use print::{disassemble, signature};
 pub(crate) use statement::Statement;
-
-/// A location in the text, counted from 1; columns are characters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Location {
-    /// The line.
-    pub line: u32,
-    /// The character in the line.
-    pub column: u32,
-}
-
-/// An error of the assembler.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{}:{}: {message}", location.line, location.column)]
-pub struct AsmError {
-    /// Where the text is wrong.
-    pub location: Location,
-    /// The text that was found, and what was expected.
-    pub message: String,
-}
 
 /// One op of the generated table.
 pub(crate) struct AsmOp {

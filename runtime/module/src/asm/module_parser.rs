@@ -2,111 +2,18 @@
 //! assembler; the result goes to the file writer.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use super::code_writer::CodeWriter;
+use super::error::{AsmError, Location, at};
+use super::parsed_module::{Dependency, Export, Fixup, FixupKind, Function, GlobalDef, Import, ParsedModule, Rodata};
 use super::signature::{features, header};
 use super::statement::{Statement, Symbol, statements};
-use super::{AsmError, Directive, Keyword, Location};
+use super::{Directive, Keyword};
 use crate::bytecode::nameable;
 use crate::generated::schema::module_file::FUNCTION_ALIGNMENT;
 use crate::generated::vm::asm::OPS;
 use crate::generated::vm::opcode::{IMPORT_BIT, INITIALIZER};
 use crate::vmfb::archive::{MAX_GLOBAL_BYTES, MAX_GLOBAL_REFS};
-
-/// A parsed module.
-#[derive(Default)]
-pub(super) struct ParsedModule<'t> {
-    pub name: Cow<'t, str>,
-    pub version: u32,
-    /// The requirement word, if the text states it.
-    pub stated_features: Option<u32>,
-    pub attrs: Vec<(String, String)>,
-    pub types: Vec<Cow<'t, str>>,
-    type_ordinals: HashMap<Cow<'t, str>, u32>,
-    pub dependencies: Vec<Dependency<'t>>,
-    pub imports: Vec<Import<'t>>,
-    import_ordinals: HashMap<Cow<'t, str>, u32>,
-    pub exports: Vec<Export<'t>>,
-    export_names: HashMap<Cow<'t, str>, ()>,
-    pub rodata: Vec<Rodata>,
-    globals: Vec<GlobalDef>,
-    global_names: HashMap<Cow<'t, str>, usize>,
-    pub global_bytes: u32,
-    pub global_refs: u32,
-    pub functions: Vec<Function>,
-    function_ordinals: HashMap<Cow<'t, str>, u32>,
-    /// Names in code, resolved once all definitions are known.
-    pub fixups: Vec<Fixup<'t>>,
-    pub bytecode: Vec<u8>,
-}
-
-pub(super) struct Dependency<'t> {
-    pub name: Cow<'t, str>,
-    pub minimum_version: u32,
-    pub optional: bool,
-}
-
-pub(super) struct Import<'t> {
-    pub name: Cow<'t, str>,
-    pub convention: Option<String>,
-    pub optional: bool,
-}
-
-pub(super) struct Export<'t> {
-    pub name: Cow<'t, str>,
-    function: Symbol<'t>,
-    /// Set when all functions are known.
-    pub ordinal: u32,
-}
-
-pub(super) struct Rodata {
-    pub bytes: Vec<u8>,
-    /// True if it is after the FlatBuffer, not in it.
-    pub external: bool,
-}
-
-struct GlobalDef {
-    /// Bytes; 0 for a reference.
-    width: u32,
-    number: u32,
-}
-
-pub(super) struct Function {
-    /// Offset in the bytecode, and length.
-    pub offset: usize,
-    pub length: usize,
-    pub convention: String,
-    pub attrs: Vec<(String, String)>,
-    pub features: u32,
-    pub blocks: u16,
-    pub slots: u16,
-    pub refs: u16,
-}
-
-/// A name in code that is not resolved yet: four zero bytes, to be replaced by an ordinal or offset.
-pub(super) struct Fixup<'t> {
-    pub function: usize,
-    /// From the start of the function.
-    pub offset: usize,
-    pub kind: FixupKind,
-    pub symbol: Symbol<'t>,
-}
-
-#[derive(Clone, Copy)]
-pub(super) enum FixupKind {
-    /// A global of so many bytes; 0 for a reference.
-    Global { width: u32 },
-    /// An import.
-    Import,
-    /// A function or an import.
-    Function,
-}
-
-/// An error at `location`.
-pub(super) fn at<T>(location: Location, message: impl Into<String>) -> Result<T, AsmError> {
-    Err(AsmError { location, message: message.into() })
-}
 
 /// Parses a module and resolves its names. After this only the size of the file can be an error.
 pub(super) fn parse(text: &str) -> Result<ParsedModule<'_>, AsmError> {

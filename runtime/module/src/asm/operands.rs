@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
+use super::error::{AsmError, Location};
 use super::number::{F32, F64, float_bits};
-use super::statement::{Symbol, is_symbol_char};
-use super::{AsmError, Location, Statement};
+use super::register::Register;
+use super::statement::{Statement, Symbol, is_symbol_char};
 use crate::generated::vm::opcode::{MOVE_BIT, NOT_A_SPAN, REF_BIT};
 
 /// The registers of a bank are below the bits that have another meaning.
@@ -12,29 +13,6 @@ const MAX_SLOT: i128 = REF_BIT as i128 - 1;
 const MAX_REF: i128 = MOVE_BIT as i128 - 1;
 /// Types in angle brackets nest at most this deep.
 const MAX_NESTING: usize = 16;
-
-/// A register as it is encoded, and how many slots of its bank it takes.
-#[derive(Clone, Copy, Debug)]
-pub struct Register {
-    pub(super) bits: u16,
-    pub(super) slots: u16,
-    /// Whether it was written as a pair.
-    pub(super) pair: bool,
-}
-
-impl Register {
-    pub(super) fn is_ref(self) -> bool {
-        self.bits & REF_BIT != 0
-    }
-
-    pub(super) fn is_move(self) -> bool {
-        self.is_ref() && self.bits & MOVE_BIT != 0
-    }
-
-    pub(super) fn index(self) -> u32 {
-        u32::from(if self.is_ref() { self.bits & !(REF_BIT | MOVE_BIT) } else { self.bits })
-    }
-}
 
 /// The kinds of registers that a list may hold.
 #[derive(Clone, Copy, Debug)]

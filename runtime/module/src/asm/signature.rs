@@ -1,9 +1,10 @@
 //! The grammar of function headers: signatures, and the clauses after them. The module parser calls it for each
 //! `vm.func`.
 
-use super::module_parser::at;
-use super::operands::Register;
-use super::{AsmError, Keyword, Statement};
+use super::Keyword;
+use super::error::{AsmError, at};
+use super::register::Register;
+use super::statement::Statement;
 use crate::bytecode::opcode;
 use crate::convention::{Argument, Convention, Kind};
 

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::operands::Register;
-use super::{AsmError, Location};
+use super::error::{AsmError, Location};
+use super::register::Register;
 
 /// Most characters of the text that a message quotes.
 const QUOTED: usize = 24;
