@@ -12,8 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::grouped;
-use super::scope::{Scope, counts_memory};
+use super::message_text::grouped;
 use crate::status::{Result, Status};
 
 /// Bytes that are charged for a small host object: a few words, and about as much for the memory that it owns.
@@ -137,27 +136,6 @@ impl Charge {
     #[inline]
     pub fn new(budget: Option<&MemoryBudget>, bytes: u64, what: &str) -> Result<Charge> {
         budget.map_or(Ok(Charge::default()), |budget| budget.charge(bytes, what))
-    }
-
-    /// Charges the budget of the call that the thread runs for, if it has one.
-    #[inline]
-    pub fn of_call(bytes: u64, what: &str) -> Result<Charge> {
-        if !counts_memory() {
-            return Ok(Charge::default());
-        }
-        let scope = Scope::of_thread();
-        Charge::new(scope.limits().and_then(|limits| limits.memory.as_ref()), bytes, what)
-    }
-
-    /// As [`Charge::of_call`], even beyond the limit.
-    #[inline]
-    pub fn of_call_anyway(bytes: u64) -> Charge {
-        if !counts_memory() {
-            return Charge::default();
-        }
-        let scope = Scope::of_thread();
-        let budget = scope.limits().and_then(|limits| limits.memory.as_ref());
-        budget.map_or_else(Charge::default, |budget| budget.charge_anyway(bytes))
     }
 
     /// True if it has a budget.

@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::grouped;
+use super::message_text::grouped;
 use crate::status::Status;
 
 /// The share of the fuel left that a program may take in advance: calls on several threads may all have some, so one

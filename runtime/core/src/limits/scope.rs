@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Limits;
+use super::{Charge, Limits};
 use crate::status::Result;
 
 thread_local! {
@@ -39,7 +39,7 @@ impl Scope {
     }
 
     /// The scope that the thread is in, for this thread.
-    pub(super) fn of_thread() -> Scope {
+    fn of_thread() -> Scope {
         if ARMED.get() { CURRENT.with_borrow(Clone::clone) } else { Scope::default() }
     }
 
@@ -111,6 +111,29 @@ impl Limits {
             limits.deadline = [limits.deadline, end].into_iter().flatten().min();
         }
         Cow::Owned(limits)
+    }
+}
+
+impl Charge {
+    /// Charges the budget of the call that the thread runs for, if it has one.
+    #[inline]
+    pub fn of_call(bytes: u64, what: &str) -> Result<Charge> {
+        if !counts_memory() {
+            return Ok(Charge::default());
+        }
+        let scope = Scope::of_thread();
+        Charge::new(scope.limits().and_then(|limits| limits.memory.as_ref()), bytes, what)
+    }
+
+    /// As [`Charge::of_call`], even beyond the limit.
+    #[inline]
+    pub fn of_call_anyway(bytes: u64) -> Charge {
+        if !counts_memory() {
+            return Charge::default();
+        }
+        let scope = Scope::of_thread();
+        let budget = scope.limits().and_then(|limits| limits.memory.as_ref());
+        budget.map_or_else(Charge::default, |budget| budget.charge_anyway(bytes))
     }
 }
 
