@@ -1,5 +1,5 @@
-//! The numbers and wrappers of objects that occurred in observed calls. The generated `observe` has a table for each kind
-//! of object.
+//! The numbers and wrappers of objects that occurred in observed calls. The generated `observe` has a table for each
+//! kind of object.
 
 use std::collections::HashMap;
 use std::fmt;

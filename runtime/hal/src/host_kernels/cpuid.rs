@@ -20,7 +20,7 @@ impl Leaves {
         Leaves::of_processor()
     }
 
-    /// What the loader was answered.
+    /// The answers that the loader got.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     fn of_loader() -> Option<Leaves> {
         loader::leaves(&leaves_of_features()).map(|known| Leaves { known })
