@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use super::program::Program;
-use super::recorder::{KernelSource, Recorder};
+use super::recorder::Recorder;
+use super::source::KernelSource;
 use crate::hal::BufferRef;
 use crate::hal::recycle::{FreeList, MAX_FREE, Uninit, free_list};
 use crate::hal_driver::deferred::{self, DeferredCommandBuffer, DispatchRequest};

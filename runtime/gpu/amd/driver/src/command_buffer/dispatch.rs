@@ -9,7 +9,6 @@
 //! The size of a grid may be in memory (*indirect*). A kernel of the driver then reads it in each execution, so the
 //! arguments are the template's.
 
-use std::fmt;
 use std::mem::offset_of;
 use std::sync::Arc;
 
@@ -18,56 +17,19 @@ use vireo_hsa::packet::{FenceScope, KernelDispatchPacket, PacketHeader, PacketTy
 use vireo_hsa::packets::Order;
 
 use super::arguments::{IMPLICIT_SIZE, implicit_arguments, reserved_size};
-use super::recorder::{DispatchTarget, Recorder};
+use super::recorder::Recorder;
+use super::source::DispatchTarget;
+use super::targets::Target;
 use super::template::{MAX_ARGUMENTS, Template};
 use crate::agent::DispatchLimits;
 use crate::executable::LoadedKernel;
-use crate::hal::{BufferRef, BufferUsage, DispatchFlags, ExecutableFunction};
+use crate::hal::{BufferRef, BufferUsage, DispatchFlags};
 use crate::hal_driver::deferred::DispatchRequest;
-use crate::hal_driver::known::Known;
 use crate::hal_driver::references::{Base, Place};
 use crate::status::{Result, Status};
 
 /// Bytes of arguments of the kernel that patches the size of a grid.
 const PATCH_ARGUMENTS: usize = 40;
-
-/// The facts of a function of an executable that a dispatch needs.
-#[derive(Clone, Copy, Debug)]
-struct Target {
-    /// The address of the executable, which the program holds.
-    executable: usize,
-    function: ExecutableFunction,
-    kernel: LoadedKernel,
-    workgroup_size: [u16; 3],
-    bindings: usize,
-    constants: usize,
-    /// Bytes that its kernel says it has arguments for.
-    declared: usize,
-    implicit_offset: Option<usize>,
-    /// Bytes of all arguments.
-    length: usize,
-    /// Bytes of memory of a work-group at most.
-    most_group_memory: u32,
-    /// Work-items of a grid along each dimension at most.
-    most_items: [u32; 3],
-}
-
-/// A table of functions that were dispatched before.
-#[derive(Default)]
-pub(super) struct Targets(Known<Target>);
-
-impl fmt::Debug for Targets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Targets")
-    }
-}
-
-impl Targets {
-    /// Forgets all.
-    pub(super) fn clear(&mut self) {
-        self.0.clear();
-    }
-}
 
 impl Recorder {
     /// The target of a dispatch, looked up or found anew.

@@ -8,16 +8,14 @@
 use std::fmt;
 
 use super::published::PublishedArguments;
+use super::resolved::Resolved;
 use super::template::Template;
 use super::transfer::TransferKernels;
 use crate::hal::BufferBinding;
-use crate::hal_driver::references::{self, Held};
+use crate::hal_driver::references::Held;
 use crate::limits::Charge;
 use crate::memory::AgentMask;
 use crate::status::Result;
-
-/// The addresses of an execution.
-pub type Resolved = references::Resolved<AgentMask>;
 
 /// A recorded command buffer.
 pub struct Program {

@@ -2,65 +2,26 @@
 //! binding table is decided here, once: the packets with the order among them, which arguments are known, and what an
 //! execution has to patch.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use vireo_hsa::packet::{FenceScope, KernelDispatchPacket};
 use vireo_hsa::packets::Order;
 
 use super::arguments::reserved_size;
-use super::dispatch::Targets;
 use super::program::Program;
-use super::published::{PublishedArguments, PublishedMemory};
+use super::published::PublishedArguments;
+use super::source::KernelSource;
+use super::targets::Targets;
 use super::template::{MAX_ARGUMENTS, Template};
 use super::transfer::{Operation, TRANSFER_ARGUMENTS, TransferKernels};
-use crate::agent::DispatchLimits;
-use crate::executable::{Export, LoadedKernel};
 use crate::hal::recycle::{FreeList, MAX_FREE, Uninit, free_list};
 use crate::hal::transfer::{check_copy, check_fill, check_pattern};
-use crate::hal::{BufferRef, BufferUsage, Executable, ExecutableFunction};
+use crate::hal::{BufferRef, BufferUsage};
 use crate::hal_driver::deferred::{self, DeferredCommandBuffer, DispatchRequest};
 use crate::hal_driver::references::{Base, Place, References};
 use crate::limits::{Charge, OBJECT_BYTES};
 use crate::memory::AgentMask;
 use crate::status::{Result, Status};
-
-/// The kernel of a dispatch.
-#[derive(Clone, Copy, Debug)]
-pub struct DispatchTarget<'a> {
-    /// The kernel as the device has it.
-    pub kernel: LoadedKernel,
-    /// The description of the kernel in its executable.
-    pub export: &'a Export,
-}
-
-/// The device that commands are recorded for.
-pub trait KernelSource: Debug + Send + Sync {
-    /// The function of an executable.
-    ///
-    /// # Errors
-    /// INVALID_ARGUMENT if the executable is for another kind of device, OUT_OF_RANGE if it has no such function.
-    fn target<'a>(
-        &self,
-        executable: &'a Arc<dyn Executable>,
-        function: ExecutableFunction,
-    ) -> Result<DispatchTarget<'a>>;
-
-    /// The limits of a dispatch.
-    fn limits(&self) -> DispatchLimits;
-
-    /// The driver's own kernels.
-    ///
-    /// # Errors
-    /// UNIMPLEMENTED if there are none for the device.
-    fn transfers(&self) -> Result<TransferKernels>;
-
-    /// At least so many bytes for arguments that stay with a command buffer, at a multiple of 64.
-    ///
-    /// # Errors
-    /// RESOURCE_EXHAUSTED if there are none.
-    fn argument_memory(&self, length: usize) -> Result<PublishedMemory>;
-}
 
 /// Records a program.
 #[derive(Debug)]

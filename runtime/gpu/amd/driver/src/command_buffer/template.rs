@@ -5,14 +5,11 @@
 use vireo_hsa::packet::{KernelDispatchPacket, PACKET_SIZE};
 
 use super::arguments::{ArgumentRange, reserved_size};
-use super::program::Resolved;
+use super::resolved::{PacketBytes, Resolved};
 use super::transfer::{Operation, TRANSFER_ARGUMENTS, Transfer, TransferKernels};
 use crate::hal::recycle::free_list;
 use crate::hal_driver::references::{Base, Place};
 use crate::status::{Result, Status};
-
-/// Bytes of a packet.
-pub type PacketBytes = [u8; PACKET_SIZE as usize];
 
 /// Most packets of a block: what a queue must have room for at once.
 pub(super) const MAX_PACKETS: usize = 128;

@@ -4,8 +4,7 @@
 use vireo_hsa::packet::KernelDispatchPacket;
 
 use super::arguments::ArgumentRange;
-use super::program::Resolved;
-use super::template::PacketBytes;
+use super::resolved::{PacketBytes, Resolved};
 use crate::executable::LoadedKernel;
 use crate::hal::WHOLE_BUFFER;
 use crate::hal::transfer::{check_copy, check_fill};
