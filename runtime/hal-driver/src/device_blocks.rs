@@ -1,9 +1,9 @@
 //! Blocks of device memory ([`DeviceBlocks`]): allocations of a library with a cache of free ones, since each is a
 //! system call that maps memory on every GPU. The allocator of a device has one.
 //!
-//! A block is in use as long as a buffer, a mapping or a submission that has not completed holds its [`BlockLease`].
+//! A block is in use as long as a buffer, a mapping or a submission that has not completed holds its `BlockLease`.
 //! Then it is cached, and a request of about its size gets it. **Bounds**: cached blocks and those in use have at most
-//! as many bytes as were ever in use at once, an eighth of that, and [`SLACK`]; the oldest are freed first. So the
+//! as many bytes as were ever in use at once, an eighth of that, and `SLACK`; the oldest are freed first. So the
 //! cache hardly raises the memory that a process takes from a GPU.
 
 use std::any::Any;

@@ -50,8 +50,8 @@
 //! **What is told.** [`ForwardDevice::before`] and its like are called at each call of the object, with the method, for
 //! wrappers that count or log and change nothing.
 //!
-//! Wrappers of a device and of all that it makes, which unwrap what comes back, are those of
-//! [`observe`](crate::observe).
+//! Wrappers of a device and of all that it makes, which unwrap what comes back, are those of `observe`, which is above
+//! this crate.
 //!
 //! A wrapper is no object itself, so its own methods and those of the object it becomes are never mixed up:
 //! `self.inner().trim()` asks the inner device, `self.trim()` what the wrapper makes of it.
