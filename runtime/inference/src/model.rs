@@ -18,6 +18,7 @@ use vireo_hal::host_kernels::ImportProviders;
 #[cfg(feature = "local")]
 use vireo_hal::{Allocator, DriverRegistry};
 use vireo_hal::{Device, ParameterProvider, SecurityPolicy};
+#[cfg(feature = "local")]
 use vireo_hal_observe::wrap_allocator;
 use vireo_module::vmfb::is_for_callers;
 use vireo_modules::hal::{HalModule, TraceSink as TensorSink, trace_to, trace_to_stderr};
