@@ -62,7 +62,7 @@ impl<S: Clone + Send + Sync + 'static> DeviceTimeline<S> {
     /// Notes that a submission will reach `value`. It is forgotten when the timeline gets there or fails.
     pub fn add_pending(&self, value: u64, submission: S) {
         let mut pending = self.lock();
-        let index = pending.partition_point(|point| point.value <= value);
+        let index = end_of(&pending, value);
         pending.insert(index, PendingPoint { value, submission });
     }
 
@@ -74,11 +74,19 @@ impl<S: Clone + Send + Sync + 'static> DeviceTimeline<S> {
         pending.get(least).filter(|point| point.value == value).map(|point| point.submission.clone())
     }
 
-    /// The submission that will signal the greatest value up to this one.
-    pub fn pending_before(&self, value: u64) -> Option<S> {
+    /// Looks at the submission that will signal the greatest value up to this one, if there is one.
+    pub fn look_at_pending_before<R>(&self, value: u64, look: impl FnOnce(&S) -> R) -> Option<R> {
         let pending = self.lock();
-        let end = pending.partition_point(|point| point.value <= value);
-        Some(pending.get(end.checked_sub(1)?)?.submission.clone())
+        let end = end_of(&pending, value);
+        Some(look(&pending.get(end.checked_sub(1)?)?.submission))
+    }
+}
+
+/// How many points are not after a value. Mostly all are, since programs submit in the order of values.
+fn end_of<S>(pending: &VecDeque<PendingPoint<S>>, value: u64) -> usize {
+    match pending.back() {
+        Some(last) if last.value > value => pending.partition_point(|point| point.value <= value),
+        _ => pending.len(),
     }
 }
 
@@ -142,7 +150,7 @@ mod tests {
             [None, Some("early"), None, Some("late"), None]
         );
         assert_eq!(
-            [3, 4, 6, 7, 8].map(|value| semaphore.pending_before(value)),
+            [3, 4, 6, 7, 8].map(|value| semaphore.look_at_pending_before(value, |submission| *submission)),
             [None, Some("early"), Some("early"), Some("late"), Some("late")]
         );
         semaphore.signal(4).expect("advances");

@@ -20,7 +20,8 @@ use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 
-use super::hardware::{Clock, Hardware, LANES, Part, SubmissionPoint, Work};
+use super::frontier::LANES;
+use super::hardware::{Clock, Hardware, Part, SubmissionPoint, Work};
 use super::state::{Admission, Begun, Core, Entry, Submission, complete};
 use crate::device_queue::rules::{Rule, keeps};
 use crate::device_timeline::own;
@@ -179,13 +180,15 @@ impl<H: Hardware> Core<H> {
         submission.signal.iter().any(|signal| {
             // The signallers of timelines of other devices are not known.
             let Some(own) = own::<SubmissionPoint<H::Clock>>(signal) else { return true };
-            let Some(before) = own.pending_before(signal.value) else { return false };
-            let is_known = match self.is_own(&before.clock) {
-                true => before.sequence < admission.ordered,
-                // It waits for it, or knows that it need not.
-                false => admission.frontier.has_reached(before.clock.number(), before.epoch),
-            };
-            !is_known && !before.is_reached()
+            let follows = own.look_at_pending_before(signal.value, |before| {
+                let is_known = match self.is_own(&before.clock) {
+                    true => before.sequence < admission.ordered,
+                    // It waits for it, or knows that it need not.
+                    false => admission.frontier.has_reached(before.clock.number(), before.epoch),
+                };
+                !is_known && !before.is_reached()
+            });
+            follows.unwrap_or(false)
         })
     }
 

@@ -10,7 +10,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::driver_thread::{guarded, join_driver};
-use super::hardware::{Hardware, LANES};
+use super::frontier::LANES;
+use super::hardware::Hardware;
 use super::state::{Core, Entry, Hold, Submission, complete};
 use super::submission::{Waiting, unreached};
 use crate::device_queue::rules::{Rule, keeps};

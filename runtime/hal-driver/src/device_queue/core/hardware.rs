@@ -5,11 +5,8 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use super::frontier::Frontier;
+use super::frontier::{Frontier, LANES};
 use crate::status::Result;
-
-/// The lanes of a queue: as many of its submissions may run at once. The completion thread waits for all of them.
-pub const LANES: usize = 4;
 
 /// The progress of a lane of a queue, for itself and for others. Its waiters hold it.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {

@@ -27,8 +27,8 @@ mod submission;
 
 pub use driver_thread::{guarded, is_driver_thread, join_driver};
 pub use ending::Owner;
-pub use frontier::Frontier;
-pub use hardware::{Clock, Hardware, Job, LANES, Part, SubmissionPoint, Work};
+pub use frontier::{Frontier, LANES};
+pub use hardware::{Clock, Hardware, Job, Part, SubmissionPoint, Work};
 pub use request::{Payload, Request};
 pub use state::{Core, Hold, Submission};
 pub use submission::refuse;

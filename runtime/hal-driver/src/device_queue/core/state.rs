@@ -7,8 +7,8 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use super::driver_thread::guarded;
-use super::frontier::Frontier;
-use super::hardware::{Hardware, LANES, SubmissionPoint, Work};
+use super::frontier::{Frontier, LANES};
+use super::hardware::{Hardware, SubmissionPoint, Work};
 use super::request::{Reclaim, Request};
 use crate::device_queue::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::device_queue::sync::{Condvar, Mutex, MutexGuard};

@@ -86,10 +86,10 @@ fn a_queue_that_knows_of_too_many_waits_again() {
         waits(10, &steps)[0]
     };
     assert_eq!(run(&steps), 9);
-    // The first one is waited for again, and now the second one is forgotten.
+    // The first one is waited for again, and now the last one is forgotten, which has the same place.
     steps.push((0, vec![1]));
     assert_eq!(run(&steps), 10);
-    steps.extend([(0, vec![3]), (0, vec![2])]);
+    steps.extend([(0, vec![3]), (0, vec![9])]);
     assert_eq!(run(&steps), 11);
     // All at once are more than it can know, and none is left out.
     assert_eq!(run(&[(0, (1..=9).collect())]), 9);
