@@ -21,7 +21,7 @@ const CALLS: u64 = 3000;
 /// Calls after which everything that grows once has grown.
 const WARM_UP: u64 = 1000;
 /// Bytes of the heap that may be in use after the last call and were not after the warm-up: what threads happen to do
-/// at that moment. A call that leaves 32 bytes behind exceeds it in any case.
+/// when it returns. A call that leaves 32 bytes behind exceeds it in any case.
 const SLACK: i64 = 16 << 10;
 /// Pages of the process that may come meanwhile. The heap of the system is never quite the same.
 const SLACK_PAGES: i64 = 1024;
