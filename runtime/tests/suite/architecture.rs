@@ -1,5 +1,5 @@
 //! Dependencies between crates, between the layers of each, and between the rooms of the code generator, compared with
-//! the tables of `ARCHITECTURE.md`.
+//! the tables of `ARCHITECTURE.md` and `docs/rooms.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,30 +7,33 @@ use std::path::{Path, PathBuf};
 
 const RUNTIME: &str = env!("CARGO_MANIFEST_DIR");
 
-/// A row of a table: the folder of a crate, or a folder in one, the crates that it depends on, and its layers lowest
-/// first; those of one list use each other.
+/// A row of a table: the folder of a crate, or a folder in one, and its second cell.
 struct Row {
     name: String,
-    depends_on: Vec<String>,
-    layers: Vec<Vec<String>>,
+    cell: String,
 }
 
-/// The rows of the table below a heading, which has its layers in this column.
-fn rows(heading: &str, column: usize) -> Vec<Row> {
-    let text = fs::read_to_string(Path::new(RUNTIME).join("../ARCHITECTURE.md")).expect("the map is there");
+impl Row {
+    /// The words of the cell: the crates that a crate depends on.
+    fn words(&self) -> BTreeSet<&str> {
+        self.cell.split_whitespace().filter(|word| *word != "-").collect()
+    }
+
+    /// The layers that the cell lists, lowest first; those joined by `+` use each other.
+    fn layers(&self) -> Vec<Vec<String>> {
+        self.cell.split_whitespace().map(|layer| layer.split('+').map(str::to_string).collect()).collect()
+    }
+}
+
+/// The rows of the table below a heading of a document.
+fn rows(document: &str, heading: &str) -> Vec<Row> {
+    let text = fs::read_to_string(Path::new(RUNTIME).join("..").join(document)).expect("the map is there");
     let section = text.split("\n## ").find(|section| section.starts_with(heading)).expect("it has the table");
-    let words =
-        |cell: &str| cell.split_whitespace().filter(|word| *word != "-").map(str::to_string).collect::<Vec<_>>();
     let row = |line: &str| {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let layers = words(cells[column]).iter().map(|layer| layer.split('+').map(str::to_string).collect()).collect();
-        Row { name: cells[1].trim_matches('`').to_string(), depends_on: words(cells[2]), layers }
+        Row { name: cells[1].trim_matches('`').to_string(), cell: cells[2].to_string() }
     };
     section.lines().filter(|line| line.starts_with("| `")).map(row).collect()
-}
-
-fn crates() -> Vec<Row> {
-    rows("The crates of the runtime", 3)
 }
 
 /// The sources below a folder, but for what is compiled for tests alone.
@@ -79,7 +82,7 @@ fn exported(root: &str, layers: &BTreeSet<String>) -> BTreeMap<String, String> {
 
 #[test]
 fn crates_depend_on_those_that_the_table_names() {
-    let rows = crates();
+    let rows = rows("ARCHITECTURE.md", "The crates of the runtime");
     assert!(rows.len() >= 11, "{} crates", rows.len());
     let manifest = |row: &Row| {
         let path = Path::new(RUNTIME).join(&row.name).join("Cargo.toml");
@@ -108,17 +111,21 @@ fn crates_depend_on_those_that_the_table_names() {
                 sections.lines().any(|line| is_it(line) && line.contains("workspace"))
             })
             .collect();
-        assert_eq!(known, row.depends_on.iter().map(String::as_str).collect(), "the dependencies of `{}`", row.name);
+        assert_eq!(known, row.words(), "the dependencies of `{}`", row.name);
     }
 }
 
 #[test]
 fn layers_use_only_those_below_them() {
     let mut wrong = Vec::new();
-    for row in crates() {
+    let crates = rows("ARCHITECTURE.md", "The crates of the runtime");
+    let rows = rows("docs/rooms.md", "The crates of the runtime");
+    let names = |rows: &[Row]| rows.iter().map(|row| row.name.clone()).collect::<BTreeSet<_>>();
+    assert_eq!(names(&crates), names(&rows), "both documents have the same crates");
+    for row in rows {
         let root = Path::new(RUNTIME).join(&row.name).join("src");
         let library = fs::read_to_string(root.join("lib.rs")).expect("the root of a crate");
-        let all = row.layers.iter().flatten().cloned().collect();
+        let all = row.layers().into_iter().flatten().collect();
         check_layers(&row, &root, "crate::", Some(&exported(&library, &all)), &mut wrong);
     }
     wrong.dedup();
@@ -128,7 +135,7 @@ fn layers_use_only_those_below_them() {
 #[test]
 fn rooms_of_the_code_generator_use_only_those_below_them() {
     let mut wrong = Vec::new();
-    let rows = rows("The rooms of the code generator", 2);
+    let rows = rows("docs/rooms.md", "The code generator");
     assert!(rows.len() >= 9, "{} folders", rows.len());
     for row in rows {
         let folder = row.name.strip_prefix("codegen/src").expect("a folder of the code generator");
@@ -149,7 +156,7 @@ fn check_layers(
     exported: Option<&BTreeMap<String, String>>,
     wrong: &mut Vec<String>,
 ) {
-    let Row { name, layers, .. } = row;
+    let (name, layers) = (&row.name, row.layers());
     let floor_of = |layer: &str| layers.iter().position(|floor| floor.iter().any(|other| other == layer));
     let mut files = Vec::new();
     sources(root, &mut files);

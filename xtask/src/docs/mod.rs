@@ -43,7 +43,7 @@ const PACKETS: &str = "docs/packets";
 const OF_COMMAND: &str = "docs/cli.md";
 
 /// All guides, in the order of their groups.
-const GUIDES: [Guide; 22] = [
+const GUIDES: [Guide; 23] = [
     Guide {
         file: "README.md",
         group: USE,
@@ -65,6 +65,7 @@ const GUIDES: [Guide; 22] = [
     Guide { file: "spec/README.md", group: EXTEND, begin: None },
     Guide { file: "CONTRIBUTING.md", group: EXTEND, begin: Some("add an op, or change Vireo otherwise") },
     Guide { file: "ARCHITECTURE.md", group: BUILD, begin: Some("find your way in the code") },
+    Guide { file: "docs/rooms.md", group: BUILD, begin: None },
     Guide { file: "docs/jit.md", group: BUILD, begin: None },
     Guide { file: "docs/decisions.md", group: BUILD, begin: None },
     Guide { file: "docs/unsafe.md", group: BUILD, begin: None },
