@@ -62,11 +62,11 @@ impl TensorTypes {
         }
         let imports = archive.imports().map(|import| Check::of(import.full_name)).collect();
         let mut walk = Walk { archive, functions, imports, ops, asserted: BTreeMap::new(), created: Vec::new() };
-        let arguments = (0..kinds.len()).map(Known::Argument).collect::<Vec<_>>();
+        let arguments = (0..kinds.len()).map(RegisterValue::Argument).collect::<Vec<_>>();
         let results = walk.follow(ordinal, &arguments, 0).unwrap_or_default();
         let results = results.iter().map(|known| match known {
-            Known::Argument(index) => walk.asserted.get(index).cloned(),
-            Known::Created(index) => walk.created.get(*index).cloned(),
+            RegisterValue::Argument(index) => walk.asserted.get(index).cloned(),
+            RegisterValue::Created(index) => walk.created.get(*index).cloned(),
             _ => None,
         });
         let results = results.collect();
@@ -104,7 +104,7 @@ impl Check {
 
 /// The value of a register, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Known {
+enum RegisterValue {
     /// An argument of the function that is asked for.
     Argument(usize),
     /// A tensor that was made, by its index in `Walk::created`.
@@ -130,20 +130,20 @@ struct Walk<'a> {
 /// The known registers of a frame. A 64-bit value is two words.
 #[derive(Default)]
 struct Frame {
-    words: BTreeMap<usize, Known>,
-    refs: BTreeMap<usize, Known>,
+    words: BTreeMap<usize, RegisterValue>,
+    refs: BTreeMap<usize, RegisterValue>,
 }
 
 impl Frame {
-    fn get(&self, reg: AnyReg) -> Known {
+    fn get(&self, reg: AnyReg) -> RegisterValue {
         let known = match reg.is_ref() {
             true => self.refs.get(&reg.ref_reg().index()),
             false => self.words.get(&reg.reg().index()),
         };
-        known.copied().unwrap_or(Known::Nothing)
+        known.copied().unwrap_or(RegisterValue::Nothing)
     }
 
-    fn set(&mut self, reg: AnyReg, known: Known) {
+    fn set(&mut self, reg: AnyReg, known: RegisterValue) {
         match reg.is_ref() {
             true => self.refs.insert(reg.ref_reg().index(), known),
             false => self.words.insert(reg.reg().index(), known),
@@ -152,7 +152,7 @@ impl Frame {
 
     fn word(&self, reg: AnyReg) -> Option<u32> {
         match self.get(reg) {
-            Known::Word(word) => Some(word),
+            RegisterValue::Word(word) => Some(word),
             _ => None,
         }
     }
@@ -160,14 +160,16 @@ impl Frame {
     fn wide(&self, reg: AnyReg) -> Option<u64> {
         let low = reg.reg().index();
         match (reg.is_ref(), self.words.get(&low), self.words.get(&(low + 1))) {
-            (false, Some(Known::Word(low)), Some(Known::Word(high))) => Some(u64::from(*high) << 32 | u64::from(*low)),
+            (false, Some(RegisterValue::Word(low)), Some(RegisterValue::Word(high))) => {
+                Some(u64::from(*high) << 32 | u64::from(*low))
+            }
             _ => None,
         }
     }
 
     fn set_wide(&mut self, reg: Reg, value: u64) {
-        self.words.insert(reg.index(), Known::Word(value as u32));
-        self.words.insert(reg.index() + 1, Known::Word((value >> 32) as u32));
+        self.words.insert(reg.index(), RegisterValue::Word(value as u32));
+        self.words.insert(reg.index() + 1, RegisterValue::Word((value >> 32) as u32));
     }
 
     /// Forgets the slots of a value.
@@ -188,7 +190,7 @@ impl Frame {
 
 impl Walk<'_> {
     /// Follows a function from its entry. The values that it returns, if its only way leads to a return.
-    fn follow(&mut self, ordinal: usize, arguments: &[Known], depth: usize) -> Option<Vec<Known>> {
+    fn follow(&mut self, ordinal: usize, arguments: &[RegisterValue], depth: usize) -> Option<Vec<RegisterValue>> {
         let functions = self.functions;
         let function = functions.get(ordinal)?;
         let decoded = function.decoded();
@@ -206,12 +208,12 @@ impl Walk<'_> {
             for op in decoded.ops.get(ops.start as usize..ops.end as usize)? {
                 self.ops = self.ops.checked_sub(1)?;
                 match *op {
-                    Op::ConstI32Zero { result } => frame.set(of_reg(result), Known::Word(0)),
-                    Op::ConstI32 { value, result } => frame.set(of_reg(result), Known::Word(value as u32)),
+                    Op::ConstI32Zero { result } => frame.set(of_reg(result), RegisterValue::Word(0)),
+                    Op::ConstI32 { value, result } => frame.set(of_reg(result), RegisterValue::Word(value as u32)),
                     Op::ConstI64Zero { result } => frame.set_wide(result, 0),
                     Op::ConstI64 { value, result } => frame.set_wide(result, value as u64),
                     Op::ConstRefRodata { rodata, result } => {
-                        frame.refs.insert(result.index(), Known::Rodata(rodata));
+                        frame.refs.insert(result.index(), RegisterValue::Rodata(rodata));
                     }
                     Op::Call { call } | Op::CallVariadic { call } => {
                         self.call(decoded, call, &mut frame, depth);
@@ -276,7 +278,7 @@ impl Walk<'_> {
             match known.filter(|_| reg.is_ref()) {
                 Some(known) => frame.set(*reg, known),
                 // The kinds of results of imports are in their conventions; two slots are forgotten for each.
-                None if reg.is_ref() => frame.set(*reg, Known::Nothing),
+                None if reg.is_ref() => frame.set(*reg, RegisterValue::Nothing),
                 None => {
                     let kind = wide_results.get(index).copied().unwrap_or(Kind::I64);
                     frame.forget(reg.reg(), kind);
@@ -288,14 +290,14 @@ impl Walk<'_> {
     /// `buffer_view.assert(view, message, element type, encoding, sizes...)`
     fn assert(&mut self, operands: &[AnyReg], frame: &Frame) {
         let [view, message, element_type, _, sizes @ ..] = operands else { return };
-        let (Known::Argument(index), Some(element_type)) = (frame.get(*view), frame.word(*element_type)) else {
+        let (RegisterValue::Argument(index), Some(element_type)) = (frame.get(*view), frame.word(*element_type)) else {
             return;
         };
         if !view.is_ref() || self.asserted.contains_key(&index) || self.pay_for(sizes).is_none() {
             return;
         }
         let name = match frame.get(*message) {
-            Known::Rodata(rodata) => self.name(rodata),
+            RegisterValue::Rodata(rodata) => self.name(rodata),
             _ => None,
         };
         let shape = sizes.iter().map(|size| frame.wide(*size)).collect();
@@ -310,13 +312,13 @@ impl Walk<'_> {
     }
 
     /// `buffer_view.create(buffer, offset, length, element type, encoding, sizes...)`
-    fn create(&mut self, operands: &[AnyReg], frame: &Frame) -> Option<Known> {
+    fn create(&mut self, operands: &[AnyReg], frame: &Frame) -> Option<RegisterValue> {
         let [_, _, _, element_type, _, sizes @ ..] = operands else { return None };
         let element_type = frame.word(*element_type)?;
         self.pay_for(sizes)?;
         let shape = sizes.iter().map(|size| frame.wide(*size)).collect();
         self.created.push(CheckedTensor { name: None, element_type, shape });
-        Some(Known::Created(self.created.len() - 1))
+        Some(RegisterValue::Created(self.created.len() - 1))
     }
 
     /// The text of a segment, if it can be a name.
@@ -339,7 +341,7 @@ fn of_reg(reg: Reg) -> AnyReg {
 
 /// Puts the arguments of a function into its registers: references and numbers are counted apart, and 64-bit numbers
 /// take an even pair.
-fn enter(frame: &mut Frame, convention: &Convention, arguments: &[Known]) -> Option<()> {
+fn enter(frame: &mut Frame, convention: &Convention, arguments: &[RegisterValue]) -> Option<()> {
     let kinds = convention.fixed_args()?;
     if kinds.len() != arguments.len() {
         return None;
@@ -347,7 +349,7 @@ fn enter(frame: &mut Frame, convention: &Convention, arguments: &[Known]) -> Opt
     // Numbers of the caller are not followed: what is checked are references.
     let refs = kinds.iter().zip(arguments).filter(|(kind, _)| **kind == Kind::Ref);
     for (position, (_, known)) in refs.enumerate() {
-        if *known != Known::Nothing {
+        if *known != RegisterValue::Nothing {
             frame.refs.insert(position, *known);
         }
     }

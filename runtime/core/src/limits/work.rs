@@ -2,7 +2,7 @@
 //! run.
 //!
 //! A look takes about as long as a hundred additions, so it cannot be taken at each element, and an operation on all
-//! the memory of a program takes seconds, so it cannot be taken once for each operation either. [`Work`] is counted in
+//! the memory of a program takes seconds, so it cannot be taken once for each operation either. [`WorkCount`] is counted in
 //! nanoseconds that a part of it takes at most, for the type, the distances between elements and the slowest vector
 //! registers. Operations call it once for each small part.
 
@@ -22,18 +22,18 @@ pub const BYTES_BETWEEN_LOOKS: usize = 4 << 20;
 /// Counts the work of one operation, and looks at the limits that are in force on the thread each time that enough of
 /// it has added up.
 #[derive(Debug)]
-pub struct Work {
+pub struct WorkCount {
     left: u64,
     looks: u64,
 }
 
-impl Default for Work {
-    fn default() -> Work {
-        Work { left: BETWEEN_LOOKS, looks: 0 }
+impl Default for WorkCount {
+    fn default() -> WorkCount {
+        WorkCount { left: BETWEEN_LOOKS, looks: 0 }
     }
 }
 
-impl Work {
+impl WorkCount {
     /// Counts a part that is about to be done.
     ///
     /// # Errors
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn work_is_looked_at_before_it_adds_up() {
-        let mut work = Work::default();
+        let mut work = WorkCount::default();
         let mut since = 0;
         for index in 0..100_000 {
             let (before, part) = (work.looks(), index % 977 * 31);

@@ -13,15 +13,15 @@ use crate::ir::visits::Visits;
 /// The lattice value of the 32 bits of a slot: a constant, or one of two numbers that are none. So values meet without
 /// branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Known(u64);
+pub(crate) struct Lattice(u64);
 
-impl Known {
+impl Lattice {
     /// No path leads here.
-    const UNREACHED: Known = Known(u64::MAX);
-    const UNKNOWN: Known = Known(1 << 32);
+    const UNREACHED: Lattice = Lattice(u64::MAX);
+    const UNKNOWN: Lattice = Lattice(1 << 32);
 
-    fn of(bits: u32) -> Known {
-        Known(bits.into())
+    fn of(bits: u32) -> Lattice {
+        Lattice(bits.into())
     }
 
     /// The constant, if it is one.
@@ -29,23 +29,23 @@ impl Known {
         u32::try_from(self.0).ok()
     }
 
-    fn meet(self, other: Known) -> Known {
-        let met = if self == other || other == Known::UNREACHED { self } else { Known::UNKNOWN };
-        if self == Known::UNREACHED { other } else { met }
+    fn meet(self, other: Lattice) -> Lattice {
+        let met = if self == other || other == Lattice::UNREACHED { self } else { Lattice::UNKNOWN };
+        if self == Lattice::UNREACHED { other } else { met }
     }
 }
 
 /// The lattice values of all slots at an op.
 #[derive(Clone, Default)]
 pub(crate) struct ConstantSlots {
-    known: Vec<Known>,
+    known: Vec<Lattice>,
     /// The slots that hold constants.
     pub constants: Bits,
 }
 
 impl ConstantSlots {
     /// Begins at the entry of a block.
-    pub fn begin(&mut self, entry: &[Known]) {
+    pub fn begin(&mut self, entry: &[Lattice]) {
         self.known.clear();
         self.known.extend_from_slice(entry);
         self.constants = Bits::new(entry.len());
@@ -53,16 +53,16 @@ impl ConstantSlots {
         constants.for_each(|(slot, _)| self.constants.insert(slot));
     }
 
-    fn set(&mut self, slot: usize, known: Known) {
+    fn set(&mut self, slot: usize, known: Lattice) {
         self.known[slot] = known;
         self.constants.set(slot, known.constant().is_some());
     }
 }
 
 impl Index<usize> for ConstantSlots {
-    type Output = Known;
+    type Output = Lattice;
 
-    fn index(&self, slot: usize) -> &Known {
+    fn index(&self, slot: usize) -> &Lattice {
         &self.known[slot]
     }
 }
@@ -71,7 +71,7 @@ impl Index<usize> for ConstantSlots {
 #[derive(Default)]
 pub(crate) struct Constants {
     /// Those of all blocks, one after the other.
-    entries: Vec<Known>,
+    entries: Vec<Lattice>,
     slots: usize,
 }
 
@@ -82,9 +82,9 @@ impl Constants {
     /// None if there is no fixed point after that many passes.
     pub fn new(function: &VerifiedFunction, liveness: &TypedLiveness<'_>, effort: &Effort) -> Option<Constants> {
         let (decoded, slots) = (function.decoded(), function.slots());
-        let mut entries = vec![Known::UNREACHED; slots * decoded.blocks.len()];
+        let mut entries = vec![Lattice::UNREACHED; slots * decoded.blocks.len()];
         // Arguments are unknown, and slots that begin as zeros are taken to be, too.
-        entries[..slots].fill(Known::UNKNOWN);
+        entries[..slots].fill(Lattice::UNKNOWN);
         let (mut known, mut copied) = (Vec::new(), Vec::new());
         let mut visits = Visits::new(decoded.blocks.len(), decoded.blocks.len());
         for _ in 0..MAX_PASSES {
@@ -98,7 +98,7 @@ impl Constants {
                     return None;
                 }
                 let entry = &entries[block * slots..][..slots];
-                let is_unreached = slots > 0 && entry.iter().all(|known| *known == Known::UNREACHED);
+                let is_unreached = slots > 0 && entry.iter().all(|known| *known == Lattice::UNREACHED);
                 if is_unreached || liveness.targets(ops.end - 1).next().is_none() {
                     continue;
                 }
@@ -139,11 +139,11 @@ impl Constants {
 
     /// Whether a path leads to a block. Taken to be true in functions without slots.
     pub fn is_reached(&self, block: BlockId) -> bool {
-        self.slots == 0 || self.entry(block).iter().any(|known| *known != Known::UNREACHED)
+        self.slots == 0 || self.entry(block).iter().any(|known| *known != Lattice::UNREACHED)
     }
 
     /// The lattice values at the entry of a block.
-    pub fn entry(&self, block: BlockId) -> &[Known] {
+    pub fn entry(&self, block: BlockId) -> &[Lattice] {
         &self.entries[block.index() * self.slots..][..self.slots]
     }
 }
@@ -154,12 +154,12 @@ pub(crate) fn apply(decoded: &Decoded, liveness: &TypedLiveness<'_>, pc: u32, kn
 }
 
 /// Calls `set` with the slots that an op writes.
-fn changes(decoded: &Decoded, liveness: &TypedLiveness<'_>, pc: u32, mut set: impl FnMut(usize, Known)) {
-    liveness.writes(pc).for_each(|slot| set(slot, Known::UNKNOWN));
+fn changes(decoded: &Decoded, liveness: &TypedLiveness<'_>, pc: u32, mut set: impl FnMut(usize, Lattice)) {
+    liveness.writes(pc).for_each(|slot| set(slot, Lattice::UNKNOWN));
     if let Some((of, reg, bits)) = jit_facts::constant(decoded.ops[pc as usize]) {
-        set(reg.index(), Known::of(bits as u32));
+        set(reg.index(), Lattice::of(bits as u32));
         if of.is_wide() {
-            set(reg.index() + 1, Known::of((bits >> 32) as u32));
+            set(reg.index() + 1, Lattice::of((bits >> 32) as u32));
         }
     }
 }

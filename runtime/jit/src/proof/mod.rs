@@ -33,7 +33,7 @@ use budget::Budget;
 use flow::{At, Flow};
 use poly::Poly;
 use prover::{Prover, Reach};
-use values::{Known, Values};
+use values::{Meaning, Values};
 
 /// Steps of the proof for each node, and for a function.
 const STEPS_PER_NODE: usize = 64;
@@ -292,8 +292,8 @@ impl<'g> Checker<'g> {
         };
         let Some(atom) = product.as_atom() else { return Some(Buffer::Unknown) };
         Some(match (self.prover.values.known(atom), poly.0.len()) {
-            (Known::Base(register), 1) => Buffer::Register(register),
-            (Known::Node(id), 1 | 2) if self.graph.node(id).kind == Kind::Globals => {
+            (Meaning::Base(register), 1) => Buffer::Register(register),
+            (Meaning::Node(id), 1 | 2) if self.graph.node(id).kind == Kind::Globals => {
                 let is_constant = poly.0.len() == 1 || poly.constant_term() != 0;
                 if is_constant { Buffer::Globals } else { Buffer::Unknown }
             }

@@ -25,7 +25,7 @@ const MAX_STEP_NODES: u32 = 64;
 
 /// The meaning of an atom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Known {
+pub(super) enum Meaning {
     /// No value.
     Nothing,
     /// A value, as a number with a sign.
@@ -77,10 +77,10 @@ pub(super) struct Values<'g> {
     /// The values that a check compares with a constant. They are atoms, which the prover resolves where they do not
     /// wrap.
     pub bounded: Bits,
-    known: Vec<Known>,
+    known: Vec<Meaning>,
     /// There are more atoms than numbers for them.
     pub is_full: bool,
-    numbers: Table<Known, Atom>,
+    numbers: Table<Meaning, Atom>,
     polys: Vec<Option<Rc<Poly>>>,
     pub loops: Table<BlockIndex, Counted>,
 }
@@ -95,11 +95,11 @@ impl<'g> Values<'g> {
             }
         }
         let polys = vec![None; graph.nodes.len()];
-        let (known, numbers, loops) = (vec![Known::Nothing], Table::default(), Table::default());
+        let (known, numbers, loops) = (vec![Meaning::Nothing], Table::default(), Table::default());
         Values { graph, flow, bits, bounded, known, is_full: false, numbers, polys, loops }
     }
 
-    pub fn atom(&mut self, known: Known) -> Atom {
+    pub fn atom(&mut self, known: Meaning) -> Atom {
         // Numbers begin with one. With too many, some would stand for several values, and nothing is proved.
         let next = self.known.len().min(Atom::MAX.into()) as Atom;
         let atom = *self.numbers.entry(known).or_insert(next);
@@ -110,11 +110,11 @@ impl<'g> Values<'g> {
         atom
     }
 
-    pub fn known(&self, atom: Atom) -> Known {
-        self.known.get(usize::from(atom)).copied().unwrap_or(Known::Nothing)
+    pub fn known(&self, atom: Atom) -> Meaning {
+        self.known.get(usize::from(atom)).copied().unwrap_or(Meaning::Nothing)
     }
 
-    fn whole(&mut self, known: Known) -> Poly {
+    fn whole(&mut self, known: Meaning) -> Poly {
         Poly::atom(self.atom(known))
     }
 
@@ -141,7 +141,7 @@ impl<'g> Values<'g> {
             Kind::Primitive(..) if self.bounded.contains(id.index()) => None,
             _ => self.computed(id, depth, budget),
         };
-        let poly = Rc::new(poly.unwrap_or_else(|| self.whole(Known::Node(id))));
+        let poly = Rc::new(poly.unwrap_or_else(|| self.whole(Meaning::Node(id))));
         self.polys[id.index()] = Some(poly.clone());
         Some(poly)
     }
@@ -150,7 +150,7 @@ impl<'g> Values<'g> {
     pub fn is_atom(&mut self, id: NodeId, budget: &mut Budget) -> Option<bool> {
         let poly = self.poly(id, budget)?;
         Some(match poly.0.as_slice() {
-            [(product, 1)] => product.as_atom().is_some_and(|atom| self.known(atom) == Known::Node(id)),
+            [(product, 1)] => product.as_atom().is_some_and(|atom| self.known(atom) == Meaning::Node(id)),
             _ => false,
         })
     }
@@ -160,8 +160,8 @@ impl<'g> Values<'g> {
         let node = self.graph.node(id);
         match node.kind {
             Kind::Constant(bits) => Some(Poly::constant(wrapped(bits.into(), self.bits) as i64)),
-            Kind::Base(register) => Some(self.whole(Known::Base(register))),
-            Kind::Elements(register, shift) => Some(self.whole(Known::Elements(register, shift))),
+            Kind::Base(register) => Some(self.whole(Meaning::Base(register))),
+            Kind::Elements(register, shift) => Some(self.whole(Meaning::Elements(register, shift))),
             Kind::Primitive(primitive, Scalar::I64) => {
                 let linear = primitive.linear()?;
                 let mut args = Polys::new();
@@ -189,10 +189,10 @@ impl<'g> Values<'g> {
     /// Whether a polynomial is the same all through the loop with this header, and available at this block otherwise.
     fn is_before(&self, poly: &Poly, block: BlockIndex) -> bool {
         poly.atoms().all(|atom| match self.known(atom) {
-            Known::Node(id) => self.flow.is_before(id, block),
-            Known::Nothing => false,
-            Known::Base(_) | Known::Elements(..) => true,
-            Known::Iterations(other) | Known::Entered(other) => other != block && self.flow.is_above(other, block),
+            Meaning::Node(id) => self.flow.is_before(id, block),
+            Meaning::Nothing => false,
+            Meaning::Base(_) | Meaning::Elements(..) => true,
+            Meaning::Iterations(other) | Meaning::Entered(other) => other != block && self.flow.is_above(other, block),
         })
     }
 
@@ -201,7 +201,7 @@ impl<'g> Values<'g> {
         let graph = self.graph;
         let parameters = &graph.blocks[block].parameters;
         for id in parameters {
-            let atom = self.whole(Known::Node(*id));
+            let atom = self.whole(Meaning::Node(*id));
             self.polys[id.index()] = Some(Rc::new(atom));
         }
         let edges = &self.flow.edges[block.index()];
@@ -219,7 +219,7 @@ impl<'g> Values<'g> {
                 polys.push(if graph.node(arg).ty == Ty::Scalar(Scalar::I64) {
                     self.poly_at(arg, depth, budget)?
                 } else {
-                    Rc::new(self.whole(Known::Node(arg)))
+                    Rc::new(self.whole(Meaning::Node(arg)))
                 });
             }
             brought.push(polys);
@@ -244,7 +244,7 @@ impl<'g> Values<'g> {
                     .filter(|step| steps.iter().all(|other| other.as_ref() == Some(step)));
                 let (Some(start), Some(step)) = (&starts[index], step) else { continue };
                 let Some(by) = self.per_iteration(block, step) else { continue };
-                let iterations = self.whole(Known::Iterations(block));
+                let iterations = self.whole(Meaning::Iterations(block));
                 let value = by.times(&iterations).and_then(|grown| start.plus(1, &grown));
                 if let Some(value) = value.filter(|value| value.fits(self.bits)) {
                     self.polys[id.index()] = Some(Rc::new(value));
@@ -282,10 +282,10 @@ impl<'g> Values<'g> {
                         }
                         // A number that is never negative, whatever wraps.
                         let is_counter = |atom: &Atom| match self.known(*atom) {
-                            Known::Iterations(other) => {
+                            Meaning::Iterations(other) => {
                                 self.loops.get(&other).is_none_or(|counted| counted.step != Step::ToBound)
                             }
-                            Known::Entered(_) => true,
+                            Meaning::Entered(_) => true,
                             _ => false,
                         };
                         let number = numbers[edge].or_else(|| more.atoms().find(is_counter));
@@ -302,7 +302,7 @@ impl<'g> Values<'g> {
             // All parameters grow with the number of a branch, or the branch has none.
             found.retain(|(_, polys, _)| (0..count).all(|edge| numbers[edge].is_none() || polys[edge] != polys[base]));
             if numbers.iter().any(Option::is_some) && !found.is_empty() {
-                let entered = self.whole(Known::Entered(block));
+                let entered = self.whole(Meaning::Entered(block));
                 for (id, polys, by) in found {
                     let value = by.times(&entered).and_then(|more| polys[base].plus(1, &more));
                     if let Some(value) = value.filter(|value| value.fits(self.bits)) {
@@ -326,7 +326,7 @@ impl<'g> Values<'g> {
     ) -> Option<Option<Poly>> {
         let mut left = MAX_STEP_NODES;
         let next = self.within(block, next, &mut left, budget)?;
-        let own = self.whole(Known::Node(parameter));
+        let own = self.whole(Meaning::Node(parameter));
         Some(next.and_then(|next| next.plus(-1, &own)).filter(|step| step.fits(self.bits)))
     }
 
@@ -341,7 +341,7 @@ impl<'g> Values<'g> {
         budget.spend(1)?;
         let graph = self.graph;
         if graph.blocks[block].parameters.contains(&id) {
-            return Some(Some(Rc::new(self.whole(Known::Node(id)))));
+            return Some(Some(Rc::new(self.whole(Meaning::Node(id)))));
         }
         if self.flow.is_before(id, block) {
             return self.poly(id, budget).map(Some);
@@ -370,7 +370,7 @@ impl<'g> Values<'g> {
             return Some(step);
         }
         // The steps of all parameters are multiples of how far the counter is away from the bound.
-        let counter = *self.numbers.get(&Known::Node(counted.counter))?;
+        let counter = *self.numbers.get(&Meaning::Node(counted.counter))?;
         let bound = self.polys[counted.bound.index()].clone()?;
         let by = Poly::default().plus(-1, &step.split(counter)?.0)?;
         let left = bound.plus(-1, &Poly::atom(counter))?;
@@ -416,7 +416,7 @@ impl<'g> Values<'g> {
                 Some(by) => Step::Invariant(by),
                 None => {
                     let Some(bound) = self.poly(bound, budget) else { return };
-                    let own = self.whole(Known::Node(counter));
+                    let own = self.whole(Meaning::Node(counter));
                     if ahead != Some(0) || bound.plus(-1, &own).as_ref() != Some(&step) {
                         return;
                     }

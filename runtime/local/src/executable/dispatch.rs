@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::library_metadata::Kernel;
+use super::library_metadata::NativeKernel;
 use crate::hal::executable_library::{DispatchState, Environment, WORKGROUP_LOCAL_MEMORY_PAGE_SIZE, WorkgroupState};
 use crate::hal::host_kernels::{Arguments, FloatState, WorkgroupMemory, check_z};
 use crate::status::{Result, Status};
@@ -14,7 +14,7 @@ use crate::status::{Result, Status};
 /// the workgroups are in the grid.
 pub(super) unsafe fn run(
     environment: *const Environment,
-    kernel: &Kernel,
+    kernel: &NativeKernel,
     arguments: &Arguments<'_>,
     workgroups: Range<u64>,
     workgroup_memory: &mut WorkgroupMemory,
@@ -103,7 +103,7 @@ pub(super) fn commit_stack() {
 #[inline]
 pub(super) unsafe fn issue(
     environment: *const Environment,
-    kernel: &Kernel,
+    kernel: &NativeKernel,
     state: &DispatchState,
     workgroup: &WorkgroupState,
 ) -> Result<()> {

@@ -34,14 +34,14 @@ pub(super) trait Image: Send + Sync {
 }
 
 /// A kernel.
-pub(super) struct Kernel {
+pub(super) struct NativeKernel {
     pub(super) function: abi::Dispatch,
     pub(super) attributes: DispatchAttributes,
     pub(super) name: String,
     pub(super) timing: KernelTiming,
 }
 
-impl Kernel {
+impl NativeKernel {
     /// Its name.
     pub(super) fn name(&self) -> &str {
         &self.name
@@ -51,7 +51,7 @@ impl Kernel {
 /// The metadata of a library.
 pub(super) struct Metadata {
     pub(super) name: String,
-    pub(super) kernels: Vec<Kernel>,
+    pub(super) kernels: Vec<NativeKernel>,
     /// The names of its imports, as it has them.
     pub(super) imports: Vec<CString>,
     /// Number of specialisation constants it takes.
@@ -218,7 +218,7 @@ impl Reader<'_> {
         Ok(names.into_iter().map(|name| name.to_string_lossy().into_owned()).collect())
     }
 
-    fn kernels(&self, exports: Exports) -> Result<Vec<Kernel>> {
+    fn kernels(&self, exports: Exports) -> Result<Vec<NativeKernel>> {
         let Exports { functions, attributes, names } = exports;
         let mut kernels = Vec::with_capacity(functions.len());
         for ((function, attributes), name) in functions.into_iter().zip(attributes).zip(names) {
@@ -235,7 +235,7 @@ impl Reader<'_> {
                     abi::MAX_BINDING_COUNT
                 )));
             }
-            kernels.push(Kernel { function, attributes, name, timing: KernelTiming::default() });
+            kernels.push(NativeKernel { function, attributes, name, timing: KernelTiming::default() });
         }
         Ok(kernels)
     }

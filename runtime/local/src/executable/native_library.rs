@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::dispatch;
-use super::library_metadata::{Image, Kernel, Metadata};
+use super::library_metadata::{Image, Metadata, NativeKernel};
 use crate::hal::executable_library::{
     DispatchAttributeFlags, DispatchState, Environment, LibraryQuery, Processor, WorkgroupState,
 };
@@ -22,7 +22,7 @@ use crate::status::{Result, Status};
 pub struct LocalExecutable {
     /// The environment of the kernels. It is boxed, since every call gets its address.
     environment: Box<Environment>,
-    kernels: Vec<Kernel>,
+    kernels: Vec<NativeKernel>,
     name: String,
     // The environment points into these.
     _constants: Box<[u32]>,
@@ -94,7 +94,7 @@ impl LocalExecutable {
         &raw const *self.environment
     }
 
-    pub(super) fn kernel(&self, function: ExecutableFunction) -> Result<&Kernel> {
+    pub(super) fn kernel(&self, function: ExecutableFunction) -> Result<&NativeKernel> {
         let index = usize::try_from(function.0).ok();
         index.and_then(|index| self.kernels.get(index)).ok_or_else(|| {
             Status::out_of_range(format!(
@@ -185,7 +185,7 @@ impl crate::hal::LocalExecutable for LocalExecutable {
 
 impl HostKernels for LocalExecutable {
     fn name(&self, function: ExecutableFunction) -> &str {
-        self.kernel(function).map_or("an unknown function", Kernel::name)
+        self.kernel(function).map_or("an unknown function", NativeKernel::name)
     }
 
     fn check_arguments(&self, function: ExecutableFunction, constants: usize, bindings: usize) -> Result<()> {

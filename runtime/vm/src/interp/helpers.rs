@@ -11,7 +11,7 @@ use crate::buffer::BufferLayout;
 use crate::bytecode::{AnyReg, GlobalRef, RefReg, RodataId, TypeId};
 pub use crate::generated::vm::interp::Helpers;
 use crate::limits::Charge;
-use crate::limits::work::{self, Work};
+use crate::limits::work::{self, WorkCount};
 use crate::list::{Element, ElementType, ListType};
 use crate::status::{Result, Status};
 use crate::{Buffer, List, Ref};
@@ -69,7 +69,7 @@ impl Helpers for Machine<'_> {
         rhs.range(rhs_offset as u64, length as u64)?;
         // Compared through copies of pieces, because no reference may exist to bytes that another context may write.
         let mut pieces = [[0; 4096]; 2];
-        let (mut done, mut work) = (0, Work::default());
+        let (mut done, mut work) = (0, WorkCount::default());
         while done < length as u64 {
             let size = pieces[0].len().min((length as u64 - done) as usize);
             work.add(PIECE_TIME)?;
@@ -91,7 +91,7 @@ impl Helpers for Machine<'_> {
         // In pieces, as in `buffer_compare`.
         let mut hasher = siphash::hasher();
         let mut piece = [0; 4096];
-        let (mut done, mut work) = (0, Work::default());
+        let (mut done, mut work) = (0, WorkCount::default());
         while done < length as u64 {
             let size = piece.len().min((length as u64 - done) as usize);
             work.add(PIECE_TIME)?;

@@ -2,7 +2,7 @@
 //! that are copied out, computed in vector registers, and copied back. Only the elements are accessed.
 
 use super::simd_level::SimdLevel;
-use super::work::Work;
+use super::work::KernelWork;
 #[cfg(test)]
 use super::work::audit;
 use crate::interp::prim::Trap;
@@ -189,7 +189,7 @@ unsafe fn binary_avx2<O: Binary>(
 /// As for [`unary`].
 #[inline(always)]
 unsafe fn unary_rows<O: Unary>(input: CheckedMatrix, output: CheckedMatrix, sizes: [usize; 2]) -> Result<()> {
-    let (mut piece, mut work): (Piece, _) = ([0; PIECE], Work::default());
+    let (mut piece, mut work): (Piece, _) = ([0; PIECE], KernelWork::default());
     let distances = [input, output].map(CheckedMatrix::distance::<4>);
     for row in 0..sizes[0] {
         for column in (0..sizes[1]).step_by(PIECE) {
@@ -220,7 +220,7 @@ unsafe fn binary_rows<O: Binary>(
     sizes: [usize; 2],
 ) -> Result<()> {
     let (mut a, mut b): (Piece, Piece) = ([0; PIECE], [0; PIECE]);
-    let mut work = Work::default();
+    let mut work = KernelWork::default();
     let distances = [lhs, rhs, output].map(CheckedMatrix::distance::<4>);
     for row in 0..sizes[0] {
         for column in (0..sizes[1]).step_by(PIECE) {
@@ -325,7 +325,7 @@ pub(crate) unsafe fn copy<const WIDTH: usize>(
 ) -> Result<()> {
     let ([input, output], sizes) = simplify([input, output], sizes);
     let adjacent = input.strides[1] == 1 && output.strides[1] == 1;
-    let mut work = Work::default();
+    let mut work = KernelWork::default();
     let distances = [input, output].map(CheckedMatrix::distance::<WIDTH>);
     for row in 0..sizes[0] {
         if adjacent {
@@ -357,7 +357,7 @@ pub(crate) unsafe fn copy<const WIDTH: usize>(
 ///
 /// # Safety
 /// They must be readable and writable.
-unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize, work: &mut Work) -> Result<()> {
+unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize, work: &mut KernelWork) -> Result<()> {
     // A target that begins inside of the source is written from its end on, so that no part overwrites what later ones
     // read.
     let is_backward = to.addr().wrapping_sub(from.addr()) < length;
@@ -379,7 +379,7 @@ unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize, work: &mut Wor
 /// As for [`unary`].
 pub(crate) unsafe fn fill(value: u32, output: CheckedMatrix, sizes: [usize; 2]) -> Result<()> {
     let ([output], sizes) = simplify([output], sizes);
-    let (piece, mut work): (Piece, _) = ([value; PIECE], Work::default());
+    let (piece, mut work): (Piece, _) = ([value; PIECE], KernelWork::default());
     let distances = [output.distance::<4>()];
     for row in 0..sizes[0] {
         for column in (0..sizes[1]).step_by(PIECE) {

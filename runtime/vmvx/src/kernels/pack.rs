@@ -1,6 +1,6 @@
 //! The `pack` and `unpack` kernels: copy a matrix to a tiled layout and back.
 
-use super::work::Work;
+use super::work::KernelWork;
 #[cfg(test)]
 use super::work::audit;
 use crate::hal::vmvx_format::{PackFlags, PackType, TYPE_MASK};
@@ -145,7 +145,7 @@ unsafe fn pack<const WIDTH: usize>(
     tiles: CheckedMatrix,
     padding: [u8; WIDTH],
 ) -> Result<()> {
-    let mut work = Work::default();
+    let mut work = KernelWork::default();
     let (source, target) = (matrix.data.cast::<[u8; WIDTH]>(), tiles.data.cast::<[u8; WIDTH]>());
     let Layout { sizes, outer, inner, outer_strides, inner_strides } = layout;
     for outer_row in 0..outer[0] {
@@ -182,7 +182,7 @@ unsafe fn pack<const WIDTH: usize>(
 /// # Safety
 /// `tiles` must be readable and `matrix` writable for all elements of the layout, of `WIDTH` bytes.
 unsafe fn unpack<const WIDTH: usize>(layout: Layout, matrix: CheckedMatrix, tiles: CheckedMatrix) -> Result<()> {
-    let mut work = Work::default();
+    let mut work = KernelWork::default();
     let (source, target) = (tiles.data.cast::<[u8; WIDTH]>(), matrix.data.cast::<[u8; WIDTH]>());
     let Layout { sizes, outer: _, inner, outer_strides, inner_strides } = layout;
     for (outer_row, first_row) in (0..sizes[0]).step_by(inner[0]).enumerate() {
@@ -212,7 +212,7 @@ unsafe fn transfer<const WIDTH: usize>(
     to: *mut [u8; WIDTH],
     to_strides: [usize; 2],
     sizes: [usize; 2],
-    work: &mut Work,
+    work: &mut KernelWork,
 ) -> Result<()> {
     let distances = [from_strides[1], to_strides[1]].map(|stride| stride.saturating_mul(WIDTH));
     // SAFETY: the caller guarantees that all elements are readable at `from` and writable at `to`.
@@ -254,7 +254,7 @@ unsafe fn rows_of<const WIDTH: usize, const COLUMNS: usize>(
     to: *mut [u8; WIDTH],
     to_stride: usize,
     rows: usize,
-    work: &mut Work,
+    work: &mut KernelWork,
 ) -> Result<()> {
     for row in 0..rows {
         work.row(COLUMNS, [0; 2])?;
@@ -280,7 +280,7 @@ unsafe fn block<const WIDTH: usize, const ROWS: usize, const COLUMNS: usize>(
     from_strides: [usize; 2],
     to: *mut [u8; WIDTH],
     to_strides: [usize; 2],
-    work: &mut Work,
+    work: &mut KernelWork,
 ) -> Result<()> {
     work.row(
         ROWS * COLUMNS,

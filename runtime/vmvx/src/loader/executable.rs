@@ -28,7 +28,7 @@ const OWN_MODULE: usize = 1;
 
 /// A kernel.
 #[derive(Debug)]
-struct Kernel {
+struct BytecodeKernel {
     name: String,
     ordinal: usize,
     local_memory: u32,
@@ -42,7 +42,7 @@ struct Kernel {
 #[derive(Debug)]
 pub struct VmvxExecutable {
     name: String,
-    kernels: Vec<Kernel>,
+    kernels: Vec<BytecodeKernel>,
     constants: Constants,
     /// The kernels' module, linked.
     linked: LinkedModules,
@@ -118,7 +118,7 @@ impl VmvxExecutable {
         self.linked.machine_code(OWN_MODULE)
     }
 
-    fn kernel(&self, function: ExecutableFunction) -> Result<&Kernel> {
+    fn kernel(&self, function: ExecutableFunction) -> Result<&BytecodeKernel> {
         let index = usize::try_from(function.0).ok();
         index.and_then(|index| self.kernels.get(index)).ok_or_else(|| {
             let count = self.kernels.len();
@@ -185,7 +185,7 @@ impl Constants {
     }
 }
 
-fn kernel(module: &Module, export: &ExportInfo<'_>) -> Result<Kernel> {
+fn kernel(module: &Module, export: &ExportInfo<'_>) -> Result<BytecodeKernel> {
     let name = export.name.to_string();
     if export.convention.to_string() != ENTRY_CONVENTION {
         let message = format!(
@@ -220,7 +220,7 @@ fn kernel(module: &Module, export: &ExportInfo<'_>) -> Result<Kernel> {
         Status::out_of_range(format!("kernel `{name}`: {local_memory} bytes of workgroup memory do not fit 32 bits"))
     })?;
     let (constants, bindings, ordinal) = (or_zero(constants), or_zero(bindings), export.ordinal);
-    Ok(Kernel { name, ordinal, local_memory, constants, bindings, timing: KernelTiming::default() })
+    Ok(BytecodeKernel { name, ordinal, local_memory, constants, bindings, timing: KernelTiming::default() })
 }
 
 impl Executable for VmvxExecutable {

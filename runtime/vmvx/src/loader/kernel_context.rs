@@ -24,7 +24,7 @@ const LIMITS_INTERVAL: u32 = 256;
 pub(super) struct KernelContext {
     lent: LentBuffers,
     /// The kernels that have run, by their ordinals.
-    kernels: Vec<Option<Kernel>>,
+    kernels: Vec<Option<PreparedKernel>>,
     /// How often a kernel may have kept references to its arguments, or changed lists that an earlier one has kept.
     changes: u64,
     /// The limits of the last run, if it had some.
@@ -34,7 +34,7 @@ pub(super) struct KernelContext {
 }
 
 /// A kernel that has run, with its arguments.
-struct Kernel {
+struct PreparedKernel {
     target: TypedTarget<KernelArgumentList, ()>,
     arguments: KernelArguments,
     list: LendableObjects,
@@ -110,12 +110,12 @@ impl KernelContext {
         Ok(KernelContext { lent, kernels: Vec::new(), changes: 0, last_limits: None, context })
     }
 
-    fn kernel(&self, module: usize, kernel: usize) -> Result<Kernel> {
+    fn kernel(&self, module: usize, kernel: usize) -> Result<PreparedKernel> {
         let target = self.context.typed_at(module, kernel)?;
         let list = Obj::new(List::new(ListType::Ref(Buffer::TYPE_NAME.to_string()), 0)?);
         let (memory, constants) = (self.lent.local_memory.object().clone(), self.lent.constants.object().clone());
         let arguments = KernelArguments::new(memory, constants, list.clone());
-        Ok(Kernel { target, arguments, list: LendableObjects::new(list), bindings: 0, changes: self.changes })
+        Ok(PreparedKernel { target, arguments, list: LendableObjects::new(list), bindings: 0, changes: self.changes })
     }
 
     /// Calls the function that takes the constants of the executable.
@@ -144,7 +144,8 @@ impl KernelContext {
             self.kernels[kernel] = Some(first);
         }
         let KernelContext { lent, kernels, changes, last_limits, context } = self;
-        let Some(Kernel { target, arguments, list, bindings: listed, changes: known }) = &mut kernels[kernel] else {
+        let Some(PreparedKernel { target, arguments, list, bindings: listed, changes: known }) = &mut kernels[kernel]
+        else {
             unreachable!("it was made above");
         };
         let grid = workgroups.arguments.grid;

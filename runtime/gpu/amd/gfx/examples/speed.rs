@@ -10,7 +10,7 @@ use std::num::NonZeroUsize;
 
 use common::{Buffer, Buffers, Kernel, bytes_of_f32, numbers};
 use vireo_gfx::isa::{Field, Opcode};
-use vireo_gfx::{Dispatch, Encoding, Instruction, KernelRegisters, Program, run, vector_registers};
+use vireo_gfx::{Encoding, GridDispatch, Instruction, KernelRegisters, Program, run, vector_registers};
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
 use vireo_simt::{Pool, Stop};
 
@@ -44,7 +44,7 @@ fn measure_loop(what: &str, body: &[Vec<u32>], lines: &mut Vec<Line>) {
     descriptor.kernel_code_properties.0 |= 1 << 10;
     let program = Program::decode(&code, 0x1000, vector_registers(&descriptor));
     let (memory, stop, pool) = (Buffers(Vec::new()), Stop::default(), Pool::default());
-    let dispatch = Dispatch {
+    let dispatch = GridDispatch {
         program: &program,
         descriptor: &descriptor,
         registers: KernelRegisters::default(),

@@ -20,7 +20,7 @@ mod machine;
 pub mod program;
 
 pub use instruction::{DecodeError, Instruction};
-pub use interp::kernel::{Dispatch, KernelRegisters, run, vector_registers};
+pub use interp::kernel::{GridDispatch, KernelRegisters, run, vector_registers};
 pub use isa::{Encoding, Opcode};
 pub use machine::HalfSums;
 pub use program::{Missing, Program};

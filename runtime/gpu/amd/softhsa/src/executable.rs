@@ -57,11 +57,11 @@ pub(crate) struct Symbol {
     pub(crate) agent: AgentHandle,
     address: u64,
     size: u64,
-    kernel: Option<Kernel>,
+    kernel: Option<KernelSizes>,
 }
 
 #[derive(Debug)]
-struct Kernel {
+struct KernelSizes {
     kernarg_size: u32,
     kernarg_alignment: u32,
     group_size: u32,
@@ -180,7 +180,7 @@ impl LoadedObject {
         }
         let mut symbols = Vec::new();
         // By name, so that a file with many of both takes no longer than it is long.
-        let mut by_symbol: HashMap<&str, &object::Kernel> = HashMap::new();
+        let mut by_symbol: HashMap<&str, &object::KernelMetadata> = HashMap::new();
         for kernel in &kernels {
             by_symbol.entry(&kernel.symbol).or_insert(kernel);
         }
@@ -188,7 +188,7 @@ impl LoadedObject {
             let kernel = match by_symbol.get(symbol.name) {
                 Some(kernel) => {
                     object.descriptor(symbol)?;
-                    Some(Kernel {
+                    Some(KernelSizes {
                         kernarg_size: kernel.kernarg_size,
                         kernarg_alignment: kernel.kernarg_alignment,
                         group_size: kernel.group_size,

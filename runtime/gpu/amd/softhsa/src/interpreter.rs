@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use vireo_gfx::{Dispatch, KernelRegisters, Program, run, vector_registers};
+use vireo_gfx::{GridDispatch, KernelRegisters, Program, run, vector_registers};
 use vireo_hsa::code_object::GFX11_PREFIX;
 use vireo_simt::{Pool, Port, Trap, TrapKind};
 
@@ -66,7 +66,7 @@ impl Interpreter {
         }
         let program = self.program(dispatch)?;
         let packet = dispatch.packet;
-        run(&Dispatch {
+        run(&GridDispatch {
             program: &program,
             descriptor: dispatch.descriptor,
             registers: KernelRegisters {

@@ -7,12 +7,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 /// The work of a grid, which each thread that takes part runs once.
-type Work<'a> = dyn Fn() + Sync + 'a;
+type GridWork<'a> = dyn Fn() + Sync + 'a;
 
 /// A grid that threads may help with.
 struct Job {
     id: u64,
-    work: &'static Work<'static>,
+    work: &'static GridWork<'static>,
     /// How many more threads may start.
     wanted: usize,
     /// How many have started, and not ended.
@@ -87,10 +87,10 @@ impl Pool {
     ///
     /// # Panics
     /// If `work` panics on one of the threads.
-    pub(super) fn run(&self, helpers: usize, work: &Work<'_>) {
+    pub(super) fn run(&self, helpers: usize, work: &GridWork<'_>) {
         // SAFETY: Only the lifetimes change. Threads use the reference while the job is in the list, and `Leave` takes
         // it from there, after all of them have ended, before this function returns or unwinds.
-        let work_of_helpers = unsafe { mem::transmute::<&Work<'_>, &'static Work<'static>>(work) };
+        let work_of_helpers = unsafe { mem::transmute::<&GridWork<'_>, &'static GridWork<'static>>(work) };
         let mut state = self.shared.lock();
         let id = state.next_id;
         state.next_id += 1;

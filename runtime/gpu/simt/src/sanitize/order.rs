@@ -24,13 +24,13 @@ const MOST_SUBMISSIONS: usize = 4096;
 
 /// A set of dispatches that are known to be complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct CompletedDispatches {
     /// All before this one.
     before: u64,
     single: BTreeSet<u64>,
 }
 
-impl Known {
+impl CompletedDispatches {
     pub(super) fn contains(&self, dispatch: DispatchId) -> bool {
         dispatch.0 < self.before || self.single.contains(&dispatch.0)
     }
@@ -42,7 +42,7 @@ impl Known {
         self.normalise();
     }
 
-    fn join(&mut self, other: &Known) {
+    fn join(&mut self, other: &CompletedDispatches) {
         self.before = self.before.max(other.before);
         self.single.extend(&other.single);
         self.normalise();
@@ -71,7 +71,7 @@ pub(super) struct DispatchRecord {
     /// The number of its first wave.
     first_wave: u32,
     wave_count: u32,
-    known: Known,
+    known: CompletedDispatches,
 }
 
 impl DispatchRecord {
@@ -116,11 +116,11 @@ impl DispatchRecord {
 #[derive(Default)]
 struct QueueOrder {
     /// The knowledge of the next packet.
-    launch: Known,
+    launch: CompletedDispatches,
     /// The knowledge once all packets so far are complete.
-    all: Known,
+    all: CompletedDispatches,
     /// The packets that were complete when packets up to an index were submitted.
-    submissions: VecDeque<(u64, Known)>,
+    submissions: VecDeque<(u64, CompletedDispatches)>,
 }
 
 /// The order of all dispatches.
@@ -128,9 +128,9 @@ pub(super) struct Order {
     next: u64,
     next_wave: u32,
     recent: VecDeque<Arc<DispatchRecord>>,
-    complete: Known,
+    complete: CompletedDispatches,
     queues: HashMap<u64, QueueOrder>,
-    signals: HashMap<u64, Known>,
+    signals: HashMap<u64, CompletedDispatches>,
 }
 
 impl Default for Order {
@@ -140,7 +140,7 @@ impl Default for Order {
             // Zero is no wave.
             next_wave: 1,
             recent: VecDeque::new(),
-            complete: Known::default(),
+            complete: CompletedDispatches::default(),
             queues: HashMap::new(),
             signals: HashMap::new(),
         }

@@ -35,7 +35,7 @@ struct Unit {
 }
 
 /// A value that a node of the loop is known to have, so that its copy need not compute it.
-enum Known {
+enum KnownResult {
     Value(NodeId),
     Truth(bool),
 }
@@ -323,11 +323,11 @@ impl<'a> Copier<'a> {
     fn node(&mut self, id: NodeId, into: BlockIndex, is_own: bool) -> Option<()> {
         let node = self.graph.node(id).clone();
         match self.known(&node) {
-            Some(Known::Value(new)) => {
+            Some(KnownResult::Value(new)) => {
                 self.values.insert(id, new);
                 return Some(());
             }
-            Some(Known::Truth(truth)) => {
+            Some(KnownResult::Truth(truth)) => {
                 self.truths.insert(id, truth);
                 return Some(());
             }
@@ -407,16 +407,16 @@ impl<'a> Copier<'a> {
 
     /// The known value of a node, which then need not be computed: mostly of nodes that correct quotients and
     /// remainders of numbers with different signs.
-    fn known(&mut self, node: &Node) -> Option<Known> {
+    fn known(&mut self, node: &Node) -> Option<KnownResult> {
         let truth = |id: &NodeId| self.truths.get(id).copied();
         match node.kind {
             Kind::Number => {
                 let truth = truth(&node.args[0])?;
-                Some(Known::Value(self.graph.add_constant(Scalar::I32, u64::from(truth))))
+                Some(KnownResult::Value(self.graph.add_constant(Scalar::I32, u64::from(truth))))
             }
             Kind::Primitive(Primitive::Select, _) => {
                 let chosen = if truth(&node.args[0])? { node.args[1] } else { node.args[2] };
-                self.value(chosen).map(Known::Value)
+                self.value(chosen).map(KnownResult::Value)
             }
             Kind::Primitive(primitive, of @ (Scalar::I32 | Scalar::I64)) if primitive.effect() == Effect::Pure => {
                 let args: SmallVec<[NodeId; 3]> =
@@ -424,12 +424,14 @@ impl<'a> Copier<'a> {
                 let bits: SmallVec<[Option<u64>; 3]> = args.iter().map(|arg| self.graph.constant(*arg)).collect();
                 match (primitive, &bits[..]) {
                     (Primitive::LtS, [_, Some(0)]) if of == Scalar::I64 => {
-                        self.is_non_negative(node.args[0]).then_some(Known::Truth(false))
+                        self.is_non_negative(node.args[0]).then_some(KnownResult::Truth(false))
                     }
-                    (Primitive::Eq, [Some(a), Some(b)]) => Some(Known::Truth(a == b)),
-                    (Primitive::Ne, [Some(a), Some(b)]) => Some(Known::Truth(a != b)),
-                    (Primitive::IsNonzero, [Some(a)]) => Some(Known::Truth(*a != 0)),
-                    (Primitive::And, [Some(0), _] | [_, Some(0)]) => Some(Known::Value(self.graph.add_constant(of, 0))),
+                    (Primitive::Eq, [Some(a), Some(b)]) => Some(KnownResult::Truth(a == b)),
+                    (Primitive::Ne, [Some(a), Some(b)]) => Some(KnownResult::Truth(a != b)),
+                    (Primitive::IsNonzero, [Some(a)]) => Some(KnownResult::Truth(*a != 0)),
+                    (Primitive::And, [Some(0), _] | [_, Some(0)]) => {
+                        Some(KnownResult::Value(self.graph.add_constant(of, 0)))
+                    }
                     _ => None,
                 }
             }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::super::flow::less;
 use super::super::poly::{Atom, Poly};
-use super::super::values::Known;
+use super::super::values::Meaning;
 use super::{Checked, Facts, Prover, Window};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{BlockIndex, Kind, NodeId};
@@ -106,7 +106,7 @@ impl Prover<'_> {
         // The maximum of two numbers is at least both.
         maxima.dedup();
         for id in maxima {
-            let own = Poly::atom(self.values.atom(Known::Node(id)));
+            let own = Poly::atom(self.values.atom(Meaning::Node(id)));
             for arg in self.values.graph.node(id).args.clone() {
                 if let Some((arg, _)) = self.exact(arg)? {
                     positive.extend(own.plus(-1, &arg));
@@ -126,7 +126,7 @@ impl Prover<'_> {
     /// Whether a polynomial has an atom that is one of two values.
     pub(super) fn has_choices(&self, poly: &Poly) -> bool {
         let is_choice = |atom| match self.values.known(atom) {
-            Known::Node(id) => self.values.graph.node(id).kind == Kind::Primitive(Primitive::Select, Scalar::I64),
+            Meaning::Node(id) => self.values.graph.node(id).kind == Kind::Primitive(Primitive::Select, Scalar::I64),
             _ => false,
         };
         poly.atoms().any(is_choice)
@@ -137,7 +137,7 @@ impl Prover<'_> {
         let rest = self.values.poly(rest, &mut self.budget)?;
         let elements = rest.0.iter().find_map(|(product, value)| match product.as_atom() {
             Some(atom) if *value == 1 => match self.values.known(atom) {
-                Known::Elements(register, shift) => Some((atom, (register, shift))),
+                Meaning::Elements(register, shift) => Some((atom, (register, shift))),
                 _ => None,
             },
             _ => None,
@@ -212,7 +212,7 @@ impl Prover<'_> {
     }
 
     pub(super) fn is_maximum(&self, atom: Atom) -> Option<NodeId> {
-        let Known::Node(id) = self.values.known(atom) else { return None };
+        let Meaning::Node(id) = self.values.known(atom) else { return None };
         (self.values.graph.node(id).kind == Kind::Primitive(Primitive::MaxS, Scalar::I64)).then_some(id)
     }
 
@@ -233,7 +233,7 @@ impl Prover<'_> {
     /// How deep the block of a number of iterations is.
     pub(super) fn depth(&self, atom: Atom) -> Option<u32> {
         match self.values.known(atom) {
-            Known::Iterations(block) | Known::Entered(block) => Some(self.values.flow.depth(block)),
+            Meaning::Iterations(block) | Meaning::Entered(block) => Some(self.values.flow.depth(block)),
             _ => None,
         }
     }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::super::flow::At;
 use super::super::poly::{Poly, wrapped};
-use super::super::values::{Known, Step};
+use super::super::values::{Meaning, Step};
 use super::{Interval, MAX_DEPTH, Prover};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{BlockIndex, Kind, NodeId};
@@ -131,7 +131,7 @@ impl Prover<'_> {
         if id == counted.counter {
             return Some(Some((start.0, most)));
         }
-        let iterations = self.values.atom(Known::Iterations(block));
+        let iterations = self.values.atom(Meaning::Iterations(block));
         if self.values.is_atom(id, &mut self.budget)? {
             return Some(None);
         }

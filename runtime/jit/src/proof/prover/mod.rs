@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 use super::budget::Budget;
 use super::flow::less;
 use super::poly::{Atom, Poly, Product};
-use super::values::{Counted, Known, Step, Values};
+use super::values::{Counted, Meaning, Step, Values};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{BlockIndex, Kind, NodeId};
 use crate::ir::hash::Table;
@@ -150,7 +150,7 @@ impl<'g> Prover<'g> {
 
     /// Whether an atom is a value for which others may be put: a choice, or one that is bounded by a check.
     fn may_stand_for_others(&self, atom: Atom) -> bool {
-        let Known::Node(id) = self.values.known(atom) else { return false };
+        let Meaning::Node(id) = self.values.known(atom) else { return false };
         match self.values.graph.node(id).kind {
             Kind::Primitive(Primitive::Select, Scalar::I64) => true,
             Kind::Primitive(..) => self.values.bounded.contains(id.index()),
@@ -164,7 +164,7 @@ impl<'g> Prover<'g> {
         }
         self.facts.resolved.insert((atom, exactly), None);
         self.budget.spend(1)?;
-        let Known::Node(id) = self.values.known(atom) else { return Some(None) };
+        let Meaning::Node(id) = self.values.known(atom) else { return Some(None) };
         let node = self.values.graph.node(id);
         let found = match node.kind {
             Kind::Primitive(Primitive::Select, Scalar::I64) => match self.chosen(node.args[0])? {
@@ -368,7 +368,7 @@ impl<'g> Prover<'g> {
                 found.push((step, rest, true));
             }
         }
-        if let Known::Iterations(block) = self.values.known(counter)
+        if let Meaning::Iterations(block) = self.values.known(counter)
             && let Some((step, most)) = self.header_bound(block)?
         {
             found.push((step, most, false));
@@ -384,7 +384,7 @@ impl<'g> Prover<'g> {
         let (Some((counter, _)), Some((bound, _))) = (self.exact(counted.counter)?, self.exact(counted.bound)?) else {
             return Some(None);
         };
-        let iterations = self.values.atom(Known::Iterations(block));
+        let iterations = self.values.atom(Meaning::Iterations(block));
         let Some((step, start)) = counter.split(iterations) else { return Some(None) };
         let most = bound.plus(-1, &start).and_then(|most| match (counted.step, counted.is_top_tested) {
             // A counter that grows by what it is away from the bound is at the bound then.
@@ -473,21 +473,21 @@ impl<'g> Prover<'g> {
 
     fn is_positive_atom(&mut self, atom: Atom) -> bool {
         match self.values.known(atom) {
-            Known::Node(id) => {
+            Meaning::Node(id) => {
                 let own = Poly::atom(atom);
                 matches!(self.interval(id, 0), Some(Some((0.., _))))
                     || self.facts.positive.iter().any(|fact| **fact == own)
             }
-            Known::Base(_) | Known::Nothing => false,
+            Meaning::Base(_) | Meaning::Nothing => false,
             // How far a loop with one iteration comes is a difference, which has to be known not to wrap.
-            Known::Iterations(block) => match self.values.loops.get(&block) {
+            Meaning::Iterations(block) => match self.values.loops.get(&block) {
                 Some(Counted { step: Step::ToBound, counter, .. }) => {
                     matches!(self.interval(*counter, 0), Some(Some(_)))
                 }
                 _ => true,
             },
             // It is the number of iterations of a loop.
-            Known::Entered(_) | Known::Elements(..) => true,
+            Meaning::Entered(_) | Meaning::Elements(..) => true,
         }
     }
 }
@@ -501,7 +501,7 @@ impl Values<'_> {
         let poly = self.poly(id, budget)?;
         Some(match poly.0.as_slice() {
             [(product, 1)] => match product.as_atom().map(|atom| self.known(atom)) {
-                Some(Known::Elements(register, shift)) => Some((register, shift)),
+                Some(Meaning::Elements(register, shift)) => Some((register, shift)),
                 _ => None,
             },
             _ => None,

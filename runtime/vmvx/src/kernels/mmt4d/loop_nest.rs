@@ -2,7 +2,7 @@
 //! of 32 bits. It looks at the limits between blocks, which constants bound.
 
 use super::super::simd_level::SimdLevel;
-use super::super::work::Work;
+use super::super::work::KernelWork;
 #[cfg(test)]
 use super::super::work::audit;
 use super::accumulator::{Accumulator, Columns, LANES, PortableFloats, PortableIntegers, Word};
@@ -18,7 +18,12 @@ const PAGE_STEPS: usize = 64;
 /// # Safety
 /// The factors must be readable and the result writable for all elements of the product, which has at least one, and
 /// the processor must have `level`.
-pub(super) unsafe fn floats(level: SimdLevel, operands: Operands, staged: &mut Staged, work: &mut Work) -> Result<()> {
+pub(super) unsafe fn floats(
+    level: SimdLevel,
+    operands: Operands,
+    staged: &mut Staged,
+    work: &mut KernelWork,
+) -> Result<()> {
     // SAFETY: the caller guarantees that factors and result have all elements of the product, and that the processor
     // has `level`.
     unsafe {
@@ -40,7 +45,7 @@ pub(super) unsafe fn integers(
     level: SimdLevel,
     operands: Operands,
     staged: &mut Staged,
-    work: &mut Work,
+    work: &mut KernelWork,
 ) -> Result<()> {
     // SAFETY: the caller guarantees that factors and result have all elements of the product, and that the processor
     // has `level`.
@@ -61,14 +66,14 @@ pub(super) unsafe fn integers(
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::super::accumulator::x86::*;
-    use super::{Operands, Result, Staged, Work, run};
+    use super::{KernelWork, Operands, Result, Staged, run};
 
     macro_rules! levels {
         ($($name:ident: $sums:ident, $features:literal;)*) => {$(
             /// # Safety
             /// As for [`super::floats`]; the processor must have the features.
             #[target_feature(enable = $features)]
-            pub unsafe fn $name(operands: Operands, staged: &mut Staged, work: &mut Work) -> Result<()> {
+            pub unsafe fn $name(operands: Operands, staged: &mut Staged, work: &mut KernelWork) -> Result<()> {
                 // SAFETY: the caller guarantees that factors and result have all elements of the product, and that the
                 // processor has `level`.
                 unsafe { run::<$sums>(operands, staged, work) }
@@ -88,7 +93,7 @@ mod x86 {
 /// # Safety
 /// As for [`floats`]; the processor must have the registers of `S`.
 #[inline(always)]
-unsafe fn run<S: Accumulator>(operands: Operands, staged: &mut Staged, work: &mut Work) -> Result<()> {
+unsafe fn run<S: Accumulator>(operands: Operands, staged: &mut Staged, work: &mut KernelWork) -> Result<()> {
     let [tile_rows, _, tiles] = operands.tiles;
     let [m0, n0, k0] = operands.tile;
     let columns = operands.columns();

@@ -14,7 +14,7 @@ mod operands;
 mod staging;
 
 use super::simd_level::SimdLevel;
-use super::work::Work;
+use super::work::KernelWork;
 use crate::hal::vmvx_format::{Mmt4dFlags, Mmt4dType, TILE_OPERATION_MASK, TYPE_MASK, TileOperation, TileRole};
 use crate::matrix_view::MatrixView;
 use crate::{Result, Status};
@@ -66,7 +66,7 @@ impl Product<'_> {
             accumulate,
         };
         // The product of factors that fit a few buffers can take years, so limits are looked at in each loop.
-        let work = &mut Work::default();
+        let work = &mut KernelWork::default();
         if depth == 0 {
             return operands.clear(out.bytes(), work);
         }

@@ -1,7 +1,7 @@
 //! Products with results in narrow floats, one element after the other. Compilers so far make none of them for this
 //! module, so they are not optimised.
 
-use super::super::work::Work;
+use super::super::work::KernelWork;
 #[cfg(test)]
 use super::super::work::audit;
 use super::operands::{Element, Operands};
@@ -13,7 +13,7 @@ use crate::hal::narrow_float::{BF16, F16, NarrowFloat};
 ///
 /// # Safety
 /// The factors must be readable and the result writable for all elements of the product.
-pub(super) unsafe fn multiply(operands: Operands, round_once: bool, work: &mut Work) -> Result<()> {
+pub(super) unsafe fn multiply(operands: Operands, round_once: bool, work: &mut KernelWork) -> Result<()> {
     let format = if operands.lhs.element == Element::F16 { F16 } else { BF16 };
     let [tile_rows, _, tiles] = operands.tiles;
     let [m0, n0, k0] = operands.tile;

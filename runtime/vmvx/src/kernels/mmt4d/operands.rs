@@ -1,6 +1,6 @@
 //! The operands of a product once they were checked, and the types of their elements.
 
-use super::super::work::Work;
+use super::super::work::KernelWork;
 use crate::Result;
 
 /// Bytes of a result that are set to zero at once.
@@ -84,7 +84,7 @@ impl Operands {
     }
 
     /// Sets the result to zeros: the sums of no products.
-    pub(super) fn clear(&self, out_bytes: usize, work: &mut Work) -> Result<()> {
+    pub(super) fn clear(&self, out_bytes: usize, work: &mut KernelWork) -> Result<()> {
         let bytes = self.columns() * self.tile[0] * out_bytes;
         for row in 0..self.tiles[0] {
             for start in (0..bytes).step_by(CLEARED) {

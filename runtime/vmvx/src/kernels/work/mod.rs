@@ -14,9 +14,9 @@ const PAGE_BYTES: usize = 4096;
 
 /// Counts the work of a kernel.
 #[derive(Debug, Default)]
-pub(crate) struct Work(work::Work);
+pub(crate) struct KernelWork(work::WorkCount);
 
-impl Work {
+impl KernelWork {
     /// Counts elements that are about to be processed.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ impl Work {
     /// another page than what was before.
     ///
     /// # Errors
-    /// As [`Work::elements`].
+    /// As [`KernelWork::elements`].
     #[inline(always)]
     pub fn row<const MATRICES: usize>(&mut self, count: usize, distances: [usize; MATRICES]) -> Result<()> {
         let apart: u64 = distances.iter().map(|bytes| (*bytes).min(PAGE_BYTES) as u64 * PAGE / PAGE_BYTES as u64).sum();

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use vireo_hsa::object::{Argument, ArgumentKind, CodeObject, CodeObjectError, Kernel, is_elf};
+use vireo_hsa::object::{Argument, ArgumentKind, CodeObject, CodeObjectError, KernelMetadata, is_elf};
 use vireo_hsa::target::{TargetError, TargetId};
 
 use crate::generated::amdgpu_executable::{
@@ -112,7 +112,7 @@ pub struct Export {
     /// The module that has it.
     pub module: usize,
     /// The kernel as its code object describes it.
-    pub kernel: Kernel,
+    pub kernel: KernelMetadata,
     /// Work-items of a work-group.
     pub workgroup_size: [u16; 3],
     /// Constants of 32 bits.
@@ -243,7 +243,7 @@ fn check_argument(index: usize, argument: &Argument, constants: u64, end: u64) -
 /// Checks what is said of an export against what its kernel says.
 fn export(
     module: usize,
-    kernel: &Kernel,
+    kernel: &KernelMetadata,
     declared: Option<[u32; 3]>,
     constants: u32,
     bindings: Vec<bool>,

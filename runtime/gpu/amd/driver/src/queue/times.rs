@@ -37,7 +37,7 @@ pub(super) struct QueueTimes {
 }
 
 /// A dispatch that is timed.
-struct Dispatch {
+struct TimedDispatch {
     /// None if there was none left: its times stay unknown.
     signal: Option<OwnedSignal>,
     kernel: Option<Arc<str>>,
@@ -51,7 +51,7 @@ struct Timed {
     epoch: u64,
     sequence: u64,
     submitted: u64,
-    dispatches: Vec<Dispatch>,
+    dispatches: Vec<TimedDispatch>,
 }
 
 impl QueueTimes {
@@ -108,7 +108,7 @@ impl QueueTimes {
                 PacketType::INVALID => 0,
                 _ => counts.map(|(items, size)| u64::from(items.div_ceil(u32::from(size.max(1))))).product(),
             };
-            dispatches.push(Dispatch { signal, kernel: hsa.kernel_name(packet.kernel_object), workgroups });
+            dispatches.push(TimedDispatch { signal, kernel: hsa.kernel_name(packet.kernel_object), workgroups });
         }
         let timed = Timed { observer, lane, epoch, sequence, submitted, dispatches };
         self.pending.lock().unwrap_or_else(PoisonError::into_inner).push_back(timed);
@@ -138,7 +138,7 @@ impl QueueTimes {
         let frequency = *self.frequency.get_or_init(|| hsa.frequency().unwrap_or(0));
         let moment = |ticks: u64| duration(ticks, frequency);
         let mut range: Option<(Duration, Duration)> = None;
-        for Dispatch { signal, kernel, workgroups } in &dispatches {
+        for TimedDispatch { signal, kernel, workgroups } in &dispatches {
             // SAFETY: the signal is held, and the epoch says that its packet has completed.
             let ticks = signal.as_ref().and_then(|signal| unsafe { hsa.packet_time(agent, signal.handle()) });
             let ran = ticks.map(|(start, end)| (moment(start), moment(end)));

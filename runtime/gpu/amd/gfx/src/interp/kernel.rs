@@ -30,7 +30,7 @@ pub struct KernelRegisters {
 
 /// A dispatch of a kernel.
 #[derive(Clone, Copy)]
-pub struct Dispatch<'a> {
+pub struct GridDispatch<'a> {
     /// The code.
     pub program: &'a Program,
     /// The descriptor of the kernel.
@@ -74,7 +74,7 @@ fn refuse(what: impl Into<Cow<'static, str>>) -> Trap {
 ///
 /// # Errors
 /// The first trap of a wave, or why the dispatch cannot be run.
-pub fn run(dispatch: &Dispatch<'_>) -> Result<u64, Trap> {
+pub fn run(dispatch: &GridDispatch<'_>) -> Result<u64, Trap> {
     let size = dispatch.work_group.map(u32::from);
     // Three factors of 16 bits fit.
     let items = size.iter().map(|size| u64::from(*size)).product::<u64>();
@@ -118,7 +118,7 @@ pub fn run(dispatch: &Dispatch<'_>) -> Result<u64, Trap> {
 
 /// Runs work-groups one after another, in the same memory.
 struct Worker<'a> {
-    dispatch: &'a Dispatch<'a>,
+    dispatch: &'a GridDispatch<'a>,
     group: Group<'a>,
     waves: Vec<Wave>,
     /// The first state of each wave, in every work-group.
@@ -137,7 +137,7 @@ struct First {
 }
 
 impl First {
-    fn new(dispatch: &Dispatch<'_>, wave: usize) -> Self {
+    fn new(dispatch: &GridDispatch<'_>, wave: usize) -> Self {
         let size = dispatch.work_group.map(u32::from);
         let mut first = First { items: [[0; 3]; LANES], present: 0, packed: Row::ZERO };
         for lane in 0..LANES {
@@ -155,7 +155,7 @@ impl First {
     }
 
     /// The lanes whose work-items are in the grid.
-    fn inside(&self, dispatch: &Dispatch<'_>, work_group: [u32; 3]) -> Mask {
+    fn inside(&self, dispatch: &GridDispatch<'_>, work_group: [u32; 3]) -> Mask {
         // How many work-items of the work-group are inside; none of them if it begins after the grid.
         let left: [u64; 3] = std::array::from_fn(|axis| {
             let start = u64::from(work_group[axis]) * u64::from(dispatch.work_group[axis]);
@@ -170,7 +170,7 @@ impl First {
 }
 
 impl<'a> Worker<'a> {
-    fn new(dispatch: &'a Dispatch<'a>, items: u32, user: Vec<u32>) -> Self {
+    fn new(dispatch: &'a GridDispatch<'a>, items: u32, user: Vec<u32>) -> Self {
         let group = Group {
             program: dispatch.program,
             local: vec![0; dispatch.local_bytes as usize],
@@ -239,7 +239,7 @@ impl<'a> Worker<'a> {
 }
 
 /// The first scalar registers, in their order.
-fn user_registers(dispatch: &Dispatch<'_>) -> Result<Vec<u32>, Trap> {
+fn user_registers(dispatch: &GridDispatch<'_>) -> Result<Vec<u32>, Trap> {
     let properties = dispatch.descriptor.kernel_code_properties;
     let registers = &dispatch.registers;
     if properties.enable_sgpr_private_segment_buffer() || properties.enable_sgpr_flat_scratch_init() {

@@ -7,7 +7,9 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use vireo_gfx::isa::Field;
-use vireo_gfx::{Dispatch, Encoding, HalfSums, Instruction, KernelRegisters, Opcode, Program, run, vector_registers};
+use vireo_gfx::{
+    Encoding, GridDispatch, HalfSums, Instruction, KernelRegisters, Opcode, Program, run, vector_registers,
+};
 use vireo_hsa::kernel_descriptor::{FloatDenormMode, KernelDescriptor};
 use vireo_hsa::object::CodeObject;
 use vireo_simt::{AccessHook, Memory, Pool, Region, Stop, Trap};
@@ -110,7 +112,7 @@ impl Kernel {
     pub fn launch(&self, groups: u32, size: [u16; 3], threads: usize) -> Result<u64, Trap> {
         let registers = KernelRegisters { kernarg: self.memory.0[1].address(), ..KernelRegisters::default() };
         let stop = Stop::default();
-        run(&Dispatch {
+        run(&GridDispatch {
             program: &self.program,
             descriptor: &self.descriptor,
             registers,
@@ -215,7 +217,7 @@ impl<'a> Bare<'a> {
     /// Runs it with this descriptor.
     pub fn run_as(&self, descriptor: &KernelDescriptor) -> Result<u64, Trap> {
         let program = Program::decode_from(self.code, 0x1000, self.entry, vector_registers(descriptor));
-        run(&Dispatch {
+        run(&GridDispatch {
             program: &program,
             descriptor,
             registers: self.registers,

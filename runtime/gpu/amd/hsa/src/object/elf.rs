@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::error::{CodeObjectError, MAX_METADATA, MAX_SEGMENTS};
 use super::file::{Symbol, array, range, symbols, text};
-use super::metadata::{self, Kernel, Metadata};
+use super::metadata::{self, KernelMetadata, Metadata};
 use crate::code_object::{
     CODE_OBJECT_OS_ABI, CodeObjectVersion, KERNEL_GROUP_SIZE, KERNEL_KERNARG_SIZE, KERNEL_PRIVATE_SIZE,
     METADATA_NOTE_NAME, METADATA_NOTE_TYPE,
@@ -221,7 +221,7 @@ impl<'a> CodeObject<'a> {
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn kernels(&self) -> Result<Vec<Kernel>> {
+    pub fn kernels(&self) -> Result<Vec<KernelMetadata>> {
         let kernels = self.metadata()?.ok_or(CodeObjectError::NoMetadata)?.kernels;
         let symbols: HashMap<&str, &Symbol<'_>> = self.symbols.iter().map(|symbol| (symbol.name, symbol)).collect();
         for kernel in &kernels {
@@ -314,7 +314,7 @@ fn loaded<'a>(segment: &ProgramHeader, bytes: &'a [u8]) -> Result<Segment<'a>> {
 }
 
 /// Checks the descriptor of a kernel against its metadata.
-fn check_agreement(kernel: &Kernel, address: u64, descriptor: &KernelDescriptor) -> Result<()> {
+fn check_agreement(kernel: &KernelMetadata, address: u64, descriptor: &KernelDescriptor) -> Result<()> {
     let (group, private) = (descriptor.group_segment_fixed_size, descriptor.private_segment_fixed_size);
     let fields = [
         ("kernarg_size", descriptor.kernarg_size, KERNEL_KERNARG_SIZE, kernel.kernarg_size),

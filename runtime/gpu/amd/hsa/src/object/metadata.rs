@@ -38,7 +38,7 @@ pub struct Argument {
 
 /// A kernel as its code object describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kernel {
+pub struct KernelMetadata {
     /// Its name.
     pub name: String,
     /// The symbol of its descriptor.
@@ -77,7 +77,7 @@ pub struct Metadata<'a> {
     /// The target of the code, with the triple before it.
     pub target: Option<&'a str>,
     /// The kernels, in the order in which they are listed.
-    pub kernels: Vec<Kernel>,
+    pub kernels: Vec<KernelMetadata>,
 }
 
 /// Sets what a key says, which is there once; its value is at `at`.
@@ -107,7 +107,7 @@ pub fn read(bytes: &[u8]) -> Result<Metadata<'_>, MetadataError> {
     Ok(Metadata { target, kernels: kernels.unwrap_or_default() })
 }
 
-fn read_kernels(reader: &mut Reader<'_>) -> Result<Vec<Kernel>, MetadataError> {
+fn read_kernels(reader: &mut Reader<'_>) -> Result<Vec<KernelMetadata>, MetadataError> {
     let mut kernels = Vec::new();
     // Not reserved in advance: the count is a claim.
     for _ in 0..reader.array(METADATA_KERNELS)? {
@@ -117,8 +117,8 @@ fn read_kernels(reader: &mut Reader<'_>) -> Result<Vec<Kernel>, MetadataError> {
     Ok(kernels)
 }
 
-fn kernel(reader: &mut Reader<'_>, number: usize) -> Result<Kernel, MetadataError> {
-    let mut kernel = Kernel::default();
+fn kernel(reader: &mut Reader<'_>, number: usize) -> Result<KernelMetadata, MetadataError> {
+    let mut kernel = KernelMetadata::default();
     let mut sizes: [(&'static str, Option<u64>); 6] = [
         (KERNEL_KERNARG_SIZE, None),
         (KERNEL_KERNARG_ALIGNMENT, None),
@@ -197,7 +197,7 @@ fn workgroup_size(reader: &mut Reader<'_>) -> Result<[u32; 3], MetadataError> {
     Ok(sizes)
 }
 
-fn arguments(reader: &mut Reader<'_>, kernel: &mut Kernel) -> Result<(), MetadataError> {
+fn arguments(reader: &mut Reader<'_>, kernel: &mut KernelMetadata) -> Result<(), MetadataError> {
     let at = reader.at();
     let count = reader.array(KERNEL_ARGUMENTS)?;
     if count > MAX_ARGUMENTS {

@@ -17,4 +17,4 @@ pub use elf::{CodeObject, Segment, is_elf};
 pub use error::CodeObjectError;
 pub use file::{Symbol, SymbolKind};
 pub use message_pack::MetadataError;
-pub use metadata::{Argument, ArgumentKind, Kernel, Metadata};
+pub use metadata::{Argument, ArgumentKind, KernelMetadata, Metadata};
