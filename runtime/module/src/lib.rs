@@ -3,6 +3,7 @@
 //!
 //! - [`vmfb`]: the archive and the FlatBuffer in it, all of which may be hostile.
 //! - [`bytecode`]: decoder, verifier and disassembler of functions.
+//! - [`verified`]: the functions of a file, verified.
 //! - [`convention`]: calling conventions, the types of functions.
 //! - [`declaration`]: declarations of functions, with the names and types of their source.
 //! - [`asm`]: the assembler of modules.
@@ -18,6 +19,7 @@ pub mod convention;
 pub mod declaration;
 mod generated;
 pub mod tensor_types;
+pub mod verified;
 pub mod vmfb;
 
 use vireo_core::{heap_bytes, number_text, status, visible_text};
