@@ -8,6 +8,7 @@ fn main() {
         "vm/disasm",
         "vm/asm",
         "abi/letters",
+        "hal/element_texts",
         "names/assembly",
         "names/reflection",
         "schema/bytecode_module_def",

@@ -22,6 +22,7 @@ mod constants;
 pub mod cpu_features;
 pub mod decode;
 pub mod disasm;
+pub mod element_texts;
 pub mod elf;
 pub mod executable_library;
 pub mod executable_plugin;
@@ -90,6 +91,7 @@ const OF_SPEC: &[(&str, Emitter<Spec>)] = &[
     ("hal/cpu_features", cpu_features::emit),
     ("hal/vmvx", vmvx::emit),
     ("hal/local_task", local_task::emit),
+    ("hal/element_texts", element_texts::emit),
     ("hal/types", hal_types::emit),
     ("hal/arguments", hal_arguments::emit),
     ("hal/traits", hal_traits::emit),

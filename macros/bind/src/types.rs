@@ -134,6 +134,14 @@ fn scalar(element: &TokenStream) -> TokenStream {
     }
 }
 
+/// The text for a value of which only the kind is known.
+pub fn kind_text(kind: Kind) -> String {
+    match kind {
+        Kind::Ref => "reference".to_string(),
+        kind => number(kind).to_string(),
+    }
+}
+
 fn number(kind: Kind) -> TokenStream {
     match kind {
         Kind::I32 => quote!(i32),

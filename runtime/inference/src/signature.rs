@@ -7,13 +7,10 @@ use std::fmt;
 use vireo_core::status::{Result, Status};
 use vireo_hal::{ElementType, NumericalType};
 use vireo_module::convention::{Convention, Kind};
+pub use vireo_module::declaration::FENCES;
 use vireo_module::declaration::{Declaration, DeclaredType, DeclaredValue};
 use vireo_module::tensor_types::{CheckedTensor, TensorTypes};
 use vireo_session::{ExportInfo, InvocationModel, Module, ReflectionAttribute};
-
-/// How many fences the calling model [`InvocationModel::CoarseFences`] has: the last arguments, one to wait for and one
-/// to signal.
-pub const FENCES: usize = 2;
 
 /// The arguments and results of a function.
 #[derive(Clone, Debug, PartialEq)]

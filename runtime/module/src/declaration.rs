@@ -16,6 +16,9 @@ use crate::status::{Result, Status};
 /// Most dimensions of a tensor that are read, which is more than a buffer view may have.
 const MAX_RANK: usize = 128;
 
+/// How many fences the calling model `coarse-fences` has: the last arguments, one to wait for and one to signal.
+pub const FENCES: usize = 2;
+
 /// The declaration of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declaration {

@@ -67,6 +67,14 @@ pub mod schema {
     }
 }
 
+/// Generated from `spec/hal`.
+pub mod hal {
+    /// The texts of element types.
+    pub mod element_texts {
+        include!(concat!(env!("OUT_DIR"), "/hal/element_texts.rs"));
+    }
+}
+
 /// Generated from `spec/names`.
 pub mod names {
     /// Words of the assembler.

@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::bytecode::{AnyReg, CallForm, CallId, CasesId, Decoded, EdgeId, ListId, Op, OperandVisitor, RefReg, Reg};
 use crate::bytecode::{BlockId, Callee, RodataId, VerifiedFunction};
 use crate::convention::{Convention, Kind};
+use crate::declaration::DeclaredType;
+use crate::generated::hal::element_texts::element_text;
 use crate::verify::visit_operands;
 use crate::vmfb::Archive;
 
@@ -47,6 +49,14 @@ pub struct CheckedTensor {
     pub element_type: u32,
     /// The sizes of its dimensions, outermost first; none for those that are no constants.
     pub shape: Vec<Option<u64>>,
+}
+
+impl CheckedTensor {
+    /// The type as a declaration would have it; none for elements without a text.
+    pub fn declared(&self) -> Option<DeclaredType> {
+        let element = element_text(self.element_type)?.to_string();
+        Some(DeclaredType::Tensor { shape: self.shape.clone(), element })
+    }
 }
 
 impl TensorTypes {

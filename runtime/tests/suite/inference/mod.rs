@@ -1,6 +1,7 @@
 //! Sessions: models whose functions are called with values of the host.
 
 mod allocators;
+mod bound;
 mod inputs;
 mod requirements;
 mod sessions;
