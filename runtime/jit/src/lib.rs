@@ -57,7 +57,7 @@ use vireo_vm::{self as vm, interp};
 
 use crate::bytecode::VerifiedFunction;
 use crate::interp::BytecodeModule;
-use crate::interp::code_listing::CompiledFunction;
+use crate::interp::code::listing::CompiledFunction;
 use analysis::calls::{FunctionContext, callees};
 use analysis::verify::{RangeChecks, Verifier};
 use ir::graph::{self, BlockIndex, CompileMode, Graph, NativeKind, NativeTerminator, SideExitKind, Terminator};

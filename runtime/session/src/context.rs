@@ -20,7 +20,7 @@ use crate::interp::{
 use crate::limits::scope;
 use crate::status::{Result, Status, StatusCode};
 use vireo_module::convention::Convention;
-use vireo_vm::interp::lent_references::LendableObjects;
+use vireo_vm::interp::machine::lent_references::LendableObjects;
 use vireo_vm::{List, Obj, Value};
 
 /// Bytes of bytecode for each thread that compiles a module, so that it has more to do than it takes to start it.

@@ -12,9 +12,9 @@ pub mod vm {
         mod prelude {
             pub(super) use super::Helpers;
             pub(super) use crate::bytecode::*;
-            pub(super) use crate::interp::control::{self, Flow};
             pub(super) use crate::interp::frame::{Frame, Operand};
             pub(super) use crate::interp::machine::Machine;
+            pub(super) use crate::interp::ops::control::{self, Flow};
             pub(super) use crate::interp::prim::{self, Float, Int};
             pub(super) use crate::interp::threaded::{
                 BranchHandlers, CarriedRegister, EmittedOp, FORWARD_BRANCH, Handler, HelperBody, HelperVisitor,

@@ -9,7 +9,7 @@ use super::partial_inlining::Inlined;
 use crate::analysis::calls::{self, FunctionContext, ModuleCall};
 use crate::analysis::constants::apply;
 use crate::bytecode::{AnyReg, CallId, Callee, ListId, Op};
-use crate::interp::lent_references::may_be_lent_to;
+use crate::interp::machine::lent_references::may_be_lent_to;
 use crate::ir::graph::{
     DirectCall, Entry, Kind, NativeCall, NativeKind, NativeTerminator, NodeId, Passed, PassedIn, SideExitKind,
     Terminator,

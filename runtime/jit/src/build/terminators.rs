@@ -5,7 +5,7 @@ use super::builder::{FunctionBuilder, Incoming};
 use crate::analysis::constants::apply;
 use crate::analysis::loops::{moves_refs, native_edges};
 use crate::bytecode::{Callee, Op};
-use crate::interp::lent_references::may_be_lent_to;
+use crate::interp::machine::lent_references::may_be_lent_to;
 use crate::ir::graph::{
     Branch, DirectCall, Entry, ExitId, LentOp, NativeKind, NativeTerminator, NodeId, Passed, RuntimeOp, SideExitKind,
     Terminator,

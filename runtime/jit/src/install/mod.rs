@@ -15,7 +15,7 @@ use crate::analysis::verify;
 use crate::bytecode::VerifiedFunction;
 use crate::executable_memory::{CodeSpace, page_size};
 use crate::interp::BytecodeModule;
-use crate::interp::perf_map;
+use crate::interp::code::perf_map;
 use crate::interp::threaded::{
     CALL_INSTRUCTIONS, FunctionCompiler, Handler, LeftOut, NO_INSTRUCTION, NativeCode, PinnedList, ThreadedCode,
     ThreadedInstruction, cold,

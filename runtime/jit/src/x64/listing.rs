@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::emit::Origin;
-use crate::interp::code_listing::CodePart;
+use crate::interp::code::listing::CodePart;
 use crate::ir::graph::{BlockIndex, Branch, ExitId, Graph, Kind, NativeKind, NodeId, RuntimeOp, Terminator};
 use crate::ir::types::{Scalar, Ty, Width};
 use crate::processor::registers::NAMES;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::interp::lent_references::offsets as lent;
+use crate::interp::machine::lent_references::offsets as lent;
 use crate::interp::machine::{self, Machine};
 use crate::interp::threaded::offsets;
 use crate::ir::graph::BlockIndex;

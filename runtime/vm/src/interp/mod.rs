@@ -5,48 +5,35 @@
 //! opcode. An `Invocation` runs one function of a context: its `ModuleList` on its `ContextState`. Hosts use both
 //! through contexts, in `vireo-session`.
 
-mod bound_modules;
-pub mod code_listing;
-pub(crate) mod control;
-mod direct_import;
+mod call;
+pub mod code;
 pub(crate) mod frame;
-mod helpers;
-mod invocation;
-pub mod lent_references;
 pub mod machine;
-pub mod perf_map;
+pub(crate) mod ops;
 pub mod prim;
-mod ready_call;
-mod registers;
-mod siphash;
-mod stack;
-mod stack_memory;
 pub mod threaded;
-mod trace_sink;
-#[cfg(feature = "trace")]
-mod traced_dispatcher;
-mod typed_call;
-mod value_call;
 
 #[doc(hidden)]
 pub use crate::limits::Dispatch;
 pub use crate::limits::{Limits, Tier};
 #[doc(hidden)]
-pub use bound_modules::CodeShape;
-pub use code_listing::{CodePart, CompiledFunction};
+pub use call::direct_import::{DirectExport, DirectImport, DirectWords};
+pub use call::invocation::Poll;
+pub use code::listing::{CodePart, CompiledFunction};
+pub use code::perf_map::write_perf_map;
 #[doc(hidden)]
-pub use direct_import::{DirectExport, DirectImport, DirectWords};
-pub use invocation::Poll;
-pub use perf_map::write_perf_map;
+pub use machine::bound_modules::CodeShape;
 
 pub use crate::vmfb::SourceMap;
-pub use trace_sink::{Recorder, Stderr, TraceSink};
+pub use machine::trace_sink::{Recorder, Stderr, TraceSink};
 
 // Only contexts build module lists: access to registers without checks relies on imports being bound to functions of
 // the same convention.
-pub use bound_modules::{BoundModule, BytecodeModule, ContextState, Import, ImportTarget, ModuleList, ModuleState};
-pub use invocation::Invocation;
-pub use typed_call::{Passed, PassedList, Suspended, TypedPoll, TypedTarget};
-pub use value_call::ValueTarget;
+pub use call::invocation::Invocation;
+pub use call::typed_call::{Passed, PassedList, Suspended, TypedPoll, TypedTarget};
+pub use call::value_call::ValueTarget;
+pub use machine::bound_modules::{
+    BoundModule, BytecodeModule, ContextState, Import, ImportTarget, ModuleList, ModuleState,
+};
 
-pub use control::Exit;
+pub use ops::control::Exit;

@@ -14,7 +14,7 @@ use crate::vm::{Buffer, Context, List, Obj, Object};
 use vireo_vm::abi::callees::{KernelArgumentList, KernelArguments, SetConstantsArgumentList, SetConstantsArguments};
 use vireo_vm::buffer::Loan;
 use vireo_vm::interp::TypedTarget;
-use vireo_vm::interp::lent_references::LendableObjects;
+use vireo_vm::interp::machine::lent_references::LendableObjects;
 
 /// Workgroups between two checks of the limits.
 const LIMITS_INTERVAL: u32 = 256;

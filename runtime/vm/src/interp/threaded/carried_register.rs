@@ -16,8 +16,8 @@ use super::{OpBody, OpVisitor, TestBody};
 use crate::bytecode::{BlockId, Callee, Decoded, EdgeId, Op, Reg, Remap, VerifiedFunction};
 use crate::convention::Kind;
 use crate::generated::vm::interp::threaded as generated;
-use crate::interp::bound_modules::BytecodeModule;
-use crate::interp::registers::Registers;
+use crate::interp::frame::registers::Registers;
+use crate::interp::machine::bound_modules::BytecodeModule;
 
 /// At most so many registers are tracked that hold one value after the copies of a branch.
 const MAX_ALIASES: usize = 8;

@@ -3,8 +3,8 @@
 #[cfg(not(sibling_calls))]
 use super::handlers::{STOP, stop};
 #[cfg(doc)]
-use super::instruction::Handler;
-use super::instruction::{CarriedValues, Ip};
+use crate::interp::frame::instruction::Handler;
+use crate::interp::frame::instruction::{CarriedValues, Ip};
 use crate::interp::machine::Machine;
 
 /// Runs handlers from `ip` on until one stops, and leaves the instruction and the frame in `cx.continuation`.

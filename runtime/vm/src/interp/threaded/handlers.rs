@@ -6,17 +6,17 @@ use std::sync::atomic::Ordering;
 
 use super::carried_register::CarriedRegister;
 use super::import_site::{self, ImportSite};
-use super::instruction::{
+use super::{FusedTestFrame, HandlerFrame, HelperBody, OpBody};
+use crate::bytecode::{ListId, RefReg, Reg};
+use crate::interp::frame::instruction::{
     CALL_INSTRUCTIONS, CallOperands, CarriedValues, ConditionalBranch, FusedBranch, Handler, HelperOp, Ip,
     ReturnOperands, ThreadedCallSite, ThreadedInstruction, WordReturn, at_distance, entry_of, instructions_of,
     operands_before, operands_of,
 };
-use super::{FusedTestFrame, HandlerFrame, HelperBody, OpBody};
-use crate::bytecode::{ListId, RefReg, Reg};
-use crate::interp::control::Exit;
+use crate::interp::frame::registers::Registers;
+use crate::interp::frame::stack::header_of;
 use crate::interp::machine::Machine;
-use crate::interp::registers::Registers;
-use crate::interp::stack::header_of;
+use crate::interp::ops::control::Exit;
 
 /// The return value of a handler that stopped.
 pub(super) const STOP: usize = 0;

@@ -4,11 +4,11 @@
 use super::handlers::After;
 use super::{Flow, Machine};
 use crate::bytecode::{CallId, Marshal, RodataId};
-use crate::interp::bound_modules::{BoundModule, ImportTarget};
-use crate::interp::stack::BoundFunction;
+use crate::interp::frame::stack::BoundFunction;
+use crate::interp::machine::bound_modules::{BoundModule, ImportTarget};
 
 /// A call of an import that is bound, computed when the code is built.
-pub(super) struct ImportSite {
+pub(in crate::interp) struct ImportSite {
     /// The function that makes the call.
     pub caller: BoundFunction,
     /// The op.

@@ -19,16 +19,12 @@
 //! and store the call site in the frame's header for the return; `set_top` tells the stack which frame is on top when a
 //! handler stops.
 
-mod builder;
-mod carried_register;
-mod code;
+pub(in crate::interp) mod builder;
+pub(in crate::interp) mod carried_register;
 mod enter;
 mod handlers;
-mod import_site;
-mod instruction;
-mod native_code;
+pub(in crate::interp) mod import_site;
 mod native_frames;
-mod pinned_list;
 mod reference_loads;
 mod runtime_ops;
 mod sequence_loops;
@@ -37,33 +33,33 @@ mod tier_up;
 
 use std::sync::OnceLock;
 
-use super::bound_modules::{BytecodeModule, ImportTarget};
-use super::control::{self, Flow};
 use super::frame::Frame;
 use super::machine::Machine;
 use super::prim::Trap;
-use super::registers::Registers;
 use crate::Ref;
 use crate::bytecode::{CallId, Callee, Op, RefReg, Reg, VerifiedFunction};
 use crate::generated::vm::interp::dispatch;
+use crate::interp::frame::registers::Registers;
+use crate::interp::machine::bound_modules::{BytecodeModule, ImportTarget};
+use crate::interp::ops::control::{self, Flow};
 use crate::limits::Limits;
 use crate::status::Result;
 
+use crate::interp::code::native_code::{CallerTier, Callers};
+pub use crate::interp::code::native_code::{FunctionCompiler, LeftOut, MachineCode, NativeCode};
+pub use crate::interp::code::pinned_list::PinnedList;
+pub use crate::interp::code::threaded_code::{NO_INSTRUCTION, ThreadedCode};
+pub use crate::interp::frame::instruction::{CALL_INSTRUCTIONS, Handler, ThreadedCallSite, ThreadedInstruction};
 pub use carried_register::{CarriedRegister, narrow, wide};
-pub use code::{NO_INSTRUCTION, ThreadedCode};
 pub use handlers::{BranchHandlers, FORWARD_BRANCH, branch_handlers, cold, op};
-pub use instruction::{CALL_INSTRUCTIONS, Handler, ThreadedCallSite, ThreadedInstruction};
-use native_code::{CallerTier, Callers};
-pub use native_code::{FunctionCompiler, LeftOut, MachineCode, NativeCode};
 pub use native_frames::{begin_frame, end_frame};
-pub use pinned_list::PinnedList;
 pub use runtime_ops::{allocate, call_import, check_limits, count_many, execute, fail_import, out_of_range};
 pub use sequence_loops::{LoopHandlers, loop_handlers};
 pub use sequences::{EmittedOp, Step, steps, steps_and_branch_handlers};
 pub use tier_up::TierUp;
 
+use crate::interp::frame::instruction::{CarriedValues, Ip};
 use handlers::After;
-use instruction::{CarriedValues, Ip};
 
 /// The body of an op that is made of primitives, as a type that the generic handler is instantiated with. Generated for
 /// each op.
@@ -138,10 +134,10 @@ pub trait HelperVisitor {
 
 /// The threaded code of a module's functions, built for each function when it first runs.
 pub struct CodeTable {
-    functions: Box<[OnceLock<ThreadedCode>]>,
+    pub(in crate::interp) functions: Box<[OnceLock<ThreadedCode>]>,
     /// For each function, whether a function of the module calls it, itself included.
     called: OnceLock<Box<[bool]>>,
-    callers: Callers,
+    pub(in crate::interp) callers: Callers,
 }
 
 impl CodeTable {
@@ -200,9 +196,9 @@ impl Default for Continuation {
 pub mod offsets {
     use super::Continuation;
     use super::handlers;
-    use super::instruction::CarriedValues;
+    use crate::interp::frame::instruction::CarriedValues;
     use crate::Ref;
-    use crate::interp::stack::FrameHeader;
+    use crate::interp::frame::stack::FrameHeader;
 
     /// Offset in a [`Continuation`] of the instruction to continue at.
     pub const CONTINUATION_IP: usize = std::mem::offset_of!(Continuation, ip);
@@ -518,9 +514,9 @@ impl Machine<'_> {
 /// How a function is entered at its first op: by the instruction, with the loop header and the carried register.
 #[derive(Clone, Copy)]
 pub struct FunctionEntry {
-    ip: Ip,
-    loop_header: Ip,
-    carry: Option<CarriedRegister>,
+    pub(in crate::interp) ip: Ip,
+    pub(in crate::interp) loop_header: Ip,
+    pub(in crate::interp) carry: Option<CarriedRegister>,
     /// Whether the instruction is machine code.
     pub is_native: bool,
 }

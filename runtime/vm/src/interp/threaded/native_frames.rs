@@ -5,8 +5,8 @@ use super::Machine;
 use super::handlers::{After, move_ref};
 use crate::bytecode::ListId;
 use crate::convention::Kind;
-use crate::interp::registers::Registers;
-use crate::interp::stack::header_of;
+use crate::interp::frame::registers::Registers;
+use crate::interp::frame::stack::header_of;
 
 /// Makes the references of a new frame null, and moves or copies the reference arguments of the call into it.
 ///

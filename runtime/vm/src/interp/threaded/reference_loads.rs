@@ -5,10 +5,10 @@
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::handlers::{After, continue_by, go_on, next, registers};
-use super::instruction::{CarriedValues, Ip, operands_of};
 use super::{Machine, execute_cold};
 use crate::Ref;
 use crate::bytecode::{GlobalRef, RefReg, RodataId};
+use crate::interp::frame::instruction::{CarriedValues, Ip, operands_of};
 
 /// The operands of such an op. The register of the result is [`RefReg::frame_relative`].
 pub(super) trait ReferenceLoad: Copy {

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::handlers::After;
 use super::{Continuation, Machine};
 use crate::bytecode::{CallId, Op};
-use crate::interp::helpers::Helpers;
+use crate::interp::ops::helpers::Helpers;
 use crate::status::Status;
 
 /// Executes op `pc` of the frame with these slots. False if the code must not continue after the op; `cx.continuation`

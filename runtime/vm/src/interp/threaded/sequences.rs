@@ -13,13 +13,13 @@ use std::mem::MaybeUninit;
 
 use super::carried_register::CarriedRegister;
 use super::handlers::{ALWAYS, BranchHandlers, NEVER, TAKEN, jump, registers, stop, test_and_branch};
-use super::instruction::{CarriedValues, FusedBranch, Handler, Ip, instructions_of, operands_of};
 use super::{DiscardedTrap, FusedTestFrame, HandlerFrame, OpBody, Trap};
 use crate::bytecode::{Op, RefReg, Reg};
 use crate::generated::vm::interp::threaded as generated;
+use crate::interp::frame::instruction::{CarriedValues, FusedBranch, Handler, Ip, instructions_of, operands_of};
+use crate::interp::frame::registers::Registers;
 use crate::interp::frame::{Frame, Operand};
 use crate::interp::machine::Machine;
-use crate::interp::registers::Registers;
 use crate::{Buffer, Ref};
 
 /// An instruction of an op that is made of primitives, when it was emitted.

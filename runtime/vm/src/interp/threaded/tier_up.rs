@@ -13,9 +13,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use super::Machine;
-use super::native_code::{CallerTier, LeftOut};
 use crate::background::{self, Urgency};
-use crate::interp::bound_modules::{BoundModule, BytecodeModule};
+use crate::interp::code::native_code::{CallerTier, LeftOut};
+use crate::interp::machine::bound_modules::{BoundModule, BytecodeModule};
 use crate::limits::scope::Scope;
 use crate::limits::{Dispatch, Limits, MemoryBudget, Tier};
 

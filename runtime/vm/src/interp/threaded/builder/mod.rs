@@ -16,15 +16,8 @@ use std::collections::HashMap;
 use std::mem::MaybeUninit;
 
 use super::carried_register::{self, CarriedRegister, EntryCarries, narrow};
-use super::code::{Entry, NO_INSTRUCTION, ThreadedCode};
 use super::handlers::{self, ANY, CARRIED, ONE, PAIR, TickWhen};
 use super::import_site::ImportSite;
-use super::instruction::{
-    CallOperands, ConditionalBranch, DISTANCE_UNITS, FusedBranch, Handler, HelperOp, ReturnOperands, ThreadedCallSite,
-    ThreadedInstruction, WordReturn, instructions_of, operands_of,
-};
-use super::native_code::NativeTier;
-use super::pinned_list::PinnedList;
 use super::sequence_loops;
 use super::sequences::{self, EmittedOp};
 use super::{HelperBody, HelperVisitor, OpBody, OpVisitor, TestBody};
@@ -33,10 +26,17 @@ use crate::bytecode::{
 };
 use crate::convention::Kind;
 use crate::generated::vm::interp::threaded as generated;
-use crate::interp::bound_modules::BytecodeModule;
-use crate::interp::control::register_index;
+use crate::interp::code::native_code::NativeTier;
+use crate::interp::code::pinned_list::PinnedList;
+use crate::interp::code::threaded_code::{Entry, NO_INSTRUCTION, ThreadedCode};
+use crate::interp::frame::instruction::{
+    CallOperands, ConditionalBranch, DISTANCE_UNITS, FusedBranch, Handler, HelperOp, ReturnOperands, ThreadedCallSite,
+    ThreadedInstruction, WordReturn, instructions_of, operands_of,
+};
+use crate::interp::frame::stack::FrameDescriptor;
 use crate::interp::machine::ArgumentLayout;
-use crate::interp::stack::FrameDescriptor;
+use crate::interp::machine::bound_modules::BytecodeModule;
+use crate::interp::ops::control::register_index;
 use crate::limits::Charge;
 
 /// A loop is not rotated if a branch of its test has more copies than this, because rotation duplicates them.
@@ -175,7 +175,7 @@ enum Pointer {
     Return(usize),
 }
 
-pub(super) struct CodeBuilder<'a> {
+pub(in crate::interp) struct CodeBuilder<'a> {
     function: &'a VerifiedFunction,
     decoded: &'a Decoded,
     module: &'a BytecodeModule,

@@ -4,17 +4,17 @@
 //! Each handler returns a [`Flow`]: where execution continues. A call pushes a frame and never recurses, so the depth
 //! of a program is bounded by the limit of its stack alone.
 
-use super::bound_modules::{BoundModule, BytecodeModule, ContextState, ImportTarget, ModuleState};
-use super::frame::Frame;
-use super::invocation::{fail_code, in_native_frame};
-use super::machine::{ArgumentLayout, Machine, lookup};
-use super::stack::FrameDescriptor;
-use super::threaded::{self, FunctionEntry};
 use crate::bytecode::{
     AnyReg, CallId, Callee, CasesId, EdgeId, ImportId, ListId, Marshal, Passing, Remap, RodataId, StringId, Word,
 };
 use crate::convention::Kind;
 use crate::generated::vm::interp::dispatch as ops;
+use crate::interp::call::invocation::{fail_code, in_native_frame};
+use crate::interp::frame::Frame;
+use crate::interp::frame::stack::FrameDescriptor;
+use crate::interp::machine::bound_modules::{BoundModule, BytecodeModule, ContextState, ImportTarget, ModuleState};
+use crate::interp::machine::{ArgumentLayout, Machine, lookup};
+use crate::interp::threaded::{self, FunctionEntry};
 use crate::limits::{Dispatch, Limits, Tier};
 use crate::native::move_out;
 use crate::status::{Result, Status};
@@ -45,7 +45,7 @@ pub enum Exit {
 
 /// Resolves how ops are dispatched; the result is never `Auto`.
 #[inline]
-pub(super) fn dispatch(limits: &Limits) -> Dispatch {
+pub(in crate::interp) fn dispatch(limits: &Limits) -> Dispatch {
     match (limits.dispatch, limits.tier) {
         (Dispatch::Auto, Tier::Compiled) => Dispatch::Compiled,
         (Dispatch::Auto, Tier::Traced) => Dispatch::Traced,
@@ -62,7 +62,7 @@ pub fn run(machine: &mut Machine<'_>) -> Result<()> {
         Dispatch::Loop | Dispatch::Auto => ops::run(machine, false),
         Dispatch::Threaded | Dispatch::Tiered | Dispatch::Kernels | Dispatch::Compiled => threaded::run(machine),
         #[cfg(feature = "trace")]
-        Dispatch::Traced => super::traced_dispatcher::run(machine),
+        Dispatch::Traced => crate::interp::call::traced_dispatcher::run(machine),
         #[cfg(not(feature = "trace"))]
         Dispatch::Traced => {
             Err(Status::unimplemented("ops are not traced: the library was built without the feature `trace`"))
@@ -133,7 +133,7 @@ pub fn call(cx: &mut Machine<'_>, call: CallId) -> Result<Flow> {
 
 /// A call that has been counted as a step.
 #[inline(always)]
-pub(super) fn call_counted(cx: &mut Machine<'_>, call: CallId) -> Result<Flow> {
+pub(in crate::interp) fn call_counted(cx: &mut Machine<'_>, call: CallId) -> Result<Flow> {
     let site = cx.code().call(call);
     let import = match site.callee {
         Callee::Function(_) if site.segments.is_some() => {
@@ -217,7 +217,7 @@ pub fn import_resolved(cx: &mut Machine<'_>, import: ImportId) -> Result<i32> {
     Ok(i32::from(cx.import(import)?.target.is_some()))
 }
 
-pub(super) fn register_index(register: AnyReg) -> usize {
+pub(in crate::interp) fn register_index(register: AnyReg) -> usize {
     if register.is_ref() { register.ref_reg().index() } else { register.reg().index() }
 }
 
@@ -262,7 +262,7 @@ impl<'a> Machine<'a> {
         self.stack.pc = pc;
     }
 
-    fn import(&self, import: ImportId) -> Result<&'a super::Import> {
+    fn import(&self, import: ImportId) -> Result<&'a crate::interp::Import> {
         let module: &'a BytecodeModule = self.module;
         let found = module.imports.get(import.index());
         found.ok_or_else(|| Status::internal(format!("import {} does not exist", import.index())))
@@ -303,7 +303,7 @@ impl<'a> Machine<'a> {
     /// next poll. The arguments of `rodata`, by their position among the references, are given back to these segments
     /// of the running module if the function leaves them.
     #[inline(always)]
-    pub(super) fn call_native(
+    pub(in crate::interp) fn call_native(
         &mut self,
         module: &dyn NativeModule,
         target: ImportTarget,
@@ -456,7 +456,7 @@ fn clear_after_panic(call: &mut Call) {
 }
 
 #[cold]
-pub(super) fn no_native_state(target: ImportTarget) -> Status {
+pub(in crate::interp) fn no_native_state(target: ImportTarget) -> Status {
     Status::internal(format!("module {} has no state of a native module", target.module))
 }
 

@@ -5,8 +5,8 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::bytecode::{ListId, RefReg, Reg};
+use crate::interp::frame::stack::FrameDescriptor;
 use crate::interp::machine::Machine;
-use crate::interp::stack::FrameDescriptor;
 
 /// Executes the instruction at `ip` in the frame with these slots, and those that follow. Returns when a handler stops.
 ///
@@ -22,7 +22,7 @@ pub type Handler =
 pub struct CarriedValues {
     /// The value of a VM register, mostly the one that was written last: loading a slot that was just stored takes
     /// longer than most ops. Which register that is, is known for each instruction when the code is built; see
-    /// [`carried_register`](super::carried_register).
+    /// [`carried_register`](crate::interp::threaded::carried_register).
     pub carry: u64,
     /// In a block that branches back to itself, its first instruction: an iteration need not wait for the branch
     /// distance to be loaded.
@@ -42,7 +42,7 @@ impl Default for CarriedValues {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ThreadedInstruction {
-    pub(super) handler: MaybeUninit<Handler>,
+    pub(in crate::interp) handler: MaybeUninit<Handler>,
     operands: MaybeUninit<u64>,
 }
 
@@ -76,14 +76,14 @@ impl ThreadedInstruction {
 
 /// Number of elements of the stream that an instruction with operands of this type takes.
 #[inline(always)]
-pub(super) const fn instructions_of<T>() -> usize {
+pub(in crate::interp) const fn instructions_of<T>() -> usize {
     assert!(align_of::<T>() <= align_of::<u64>());
     1 + size_of::<T>().saturating_sub(size_of::<u64>()).div_ceil(size_of::<ThreadedInstruction>())
 }
 
 /// The address of the operands of an instruction.
 #[inline(always)]
-pub(super) fn operands_of<T>(ip: Ip) -> *const T {
+pub(in crate::interp) fn operands_of<T>(ip: Ip) -> *const T {
     ip.cast::<u8>().wrapping_add(std::mem::offset_of!(ThreadedInstruction, operands)).cast()
 }
 
@@ -91,14 +91,14 @@ pub(super) fn operands_of<T>(ip: Ip) -> *const T {
 /// written once it is known, whatever the type of the operands is.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(super) struct FusedBranch<T> {
+pub(in crate::interp) struct FusedBranch<T> {
     pub delta: i16,
     pub operands: T,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(super) struct ConditionalBranch {
+pub(in crate::interp) struct ConditionalBranch {
     pub delta: i32,
     pub condition: Reg,
 }
@@ -106,23 +106,23 @@ pub(super) struct ConditionalBranch {
 /// A call inside a module: everything that the handlers of calls and returns need, computed when the code is built.
 pub struct ThreadedCallSite {
     /// The instruction after the call.
-    pub(super) resume: Ip,
+    pub(in crate::interp) resume: Ip,
     /// The data that every frame of this call has in common.
     pub(in crate::interp) descriptor: FrameDescriptor,
     /// Bytes from the caller's slots to those of the callee.
-    pub(super) advance: usize,
+    pub(in crate::interp) advance: usize,
     /// Bytes of the callee's slots.
-    pub(super) bytes: usize,
+    pub(in crate::interp) bytes: usize,
     /// Bytes of them that have to be zeroed.
-    pub(super) zeroed: usize,
+    pub(in crate::interp) zeroed: usize,
     /// Pairs of the caller's and the callee's slot for each 32 bits of the arguments.
-    pub(super) words: Box<[(u16, u16)]>,
+    pub(in crate::interp) words: Box<[(u16, u16)]>,
     /// Pairs of the caller's and the callee's register for each reference among the arguments.
-    pub(super) refs: Box<[(RefReg, u16)]>,
+    pub(in crate::interp) refs: Box<[(RefReg, u16)]>,
     /// The caller's slot for each 32 bits of the results.
-    pub(super) result_words: Box<[u16]>,
+    pub(in crate::interp) result_words: Box<[u16]>,
     /// The caller's reference register for each reference among the results.
-    pub(super) result_refs: Box<[u16]>,
+    pub(in crate::interp) result_refs: Box<[u16]>,
 }
 
 /// The operands of a call inside a module. What the next handler waits for is here and not in the call site, which
@@ -130,16 +130,16 @@ pub struct ThreadedCallSite {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CallOperands {
-    pub(super) site: *const ThreadedCallSite,
+    pub(in crate::interp) site: *const ThreadedCallSite,
     /// The first instruction of the callee; null until the callee has code. Only [`ThreadedCallSite::entry`] reads and
     /// writes it.
     entry: *mut ThreadedInstruction,
     /// Bytes from the caller's slots to those of the callee.
-    pub(super) advance: u32,
+    pub(in crate::interp) advance: u32,
     /// The caller's slot of the only argument, if it is one of 32 bits.
-    pub(super) only_word: u16,
+    pub(in crate::interp) only_word: u16,
     /// The caller's slot for the first 32 bits of the results.
-    pub(super) first_result: u16,
+    pub(in crate::interp) first_result: u16,
 }
 
 /// Number of elements of the stream that a call takes.
@@ -170,7 +170,7 @@ impl ThreadedCallSite {
     }
 
     /// The first instruction of the callee, in the operands of the call.
-    pub(super) fn entry(&self) -> &AtomicPtr<ThreadedInstruction> {
+    pub(in crate::interp) fn entry(&self) -> &AtomicPtr<ThreadedInstruction> {
         // SAFETY: `resume` is set before anybody else has the site, and the elements before it are the call's. The
         // stream lives as long as the site, and nothing else accesses this operand once code runs.
         unsafe { entry_of(self.resume.wrapping_sub(CALL_INSTRUCTIONS)) }
@@ -179,7 +179,7 @@ impl ThreadedCallSite {
 
 /// The operands of the call before `resume`.
 #[inline(always)]
-pub(super) fn operands_before(resume: Ip) -> *const CallOperands {
+pub(in crate::interp) fn operands_before(resume: Ip) -> *const CallOperands {
     operands_of::<CallOperands>(resume.wrapping_sub(CALL_INSTRUCTIONS))
 }
 
@@ -188,7 +188,7 @@ pub(super) fn operands_before(resume: Ip) -> *const CallOperands {
 /// # Safety
 /// There must be a call, which is not written otherwise as long as the result is used.
 #[inline(always)]
-pub(super) unsafe fn entry_of<'a>(ip: Ip) -> &'a AtomicPtr<ThreadedInstruction> {
+pub(in crate::interp) unsafe fn entry_of<'a>(ip: Ip) -> &'a AtomicPtr<ThreadedInstruction> {
     let operands = operands_of::<CallOperands>(ip).cast_mut();
     // SAFETY: the caller guarantees that there is a call, which is not written otherwise meanwhile.
     unsafe { AtomicPtr::from_ptr(&raw mut (*operands).entry) }
@@ -207,34 +207,34 @@ impl ThreadedInstruction {
 
 /// The distance of a branch in units of which the processor adds eight to an address in one step; a multiplication by
 /// the size of an element would take another one, and each branch waits for that before it.
-pub(super) const DISTANCE_UNITS: isize = (size_of::<ThreadedInstruction>() / 8) as isize;
+pub(in crate::interp) const DISTANCE_UNITS: isize = (size_of::<ThreadedInstruction>() / 8) as isize;
 
 /// The instruction at a distance from `ip`, in those units.
 #[inline(always)]
-pub(super) fn at_distance(ip: Ip, distance: isize) -> Ip {
+pub(in crate::interp) fn at_distance(ip: Ip, distance: isize) -> Ip {
     ip.wrapping_byte_offset(distance * 8)
 }
 
-/// The operands of [`helper`](super::handlers::helper): the index of the op, and its operands.
+/// The operands of [`helper`](crate::interp::threaded::handlers::helper): the index of the op, and its operands.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(super) struct HelperOp<T> {
+pub(in crate::interp) struct HelperOp<T> {
     pub pc: u32,
     pub operands: T,
 }
 
-/// The operands of [`return_word`](super::handlers::return_word): the slot of the result, or the first one of it, if
+/// The operands of [`return_word`](crate::interp::threaded::handlers::return_word): the slot of the result, or the first one of it, if
 /// there is a result, and the list of results.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(super) struct WordReturn {
+pub(in crate::interp) struct WordReturn {
     pub reg: Reg,
     pub list: ListId,
 }
 
-/// The operands of [`return_any`](super::handlers::return_any): the slots of each 32 bits of the results, their
+/// The operands of [`return_any`](crate::interp::threaded::handlers::return_any): the slots of each 32 bits of the results, their
 /// reference registers, and the list of results.
-pub(super) struct ReturnOperands {
+pub(in crate::interp) struct ReturnOperands {
     pub words: Box<[u16]>,
     pub refs: Box<[RefReg]>,
     pub list: ListId,

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use super::bound_modules::{ContextState, ImportTarget, ModuleList};
 use super::invocation::{Invocation, Poll, check_arguments, place_arguments};
-use super::registers::Registers;
 use super::typed_call::{PreparedCall, TypedPoll};
 use crate::Value;
 use crate::bytecode::AnyReg;
+use crate::interp::frame::registers::Registers;
+use crate::interp::machine::bound_modules::{ContextState, ImportTarget, ModuleList};
 use crate::limits::Limits;
 use crate::status::Result;
 

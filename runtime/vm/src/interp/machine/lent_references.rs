@@ -12,10 +12,10 @@
 use std::mem::ManuallyDrop;
 
 use super::bound_modules::RodataSegment;
-use super::registers::Registers;
-use super::stack::header_of;
 use crate::bytecode::{Callee, VerifiedFunction};
 use crate::convention::Kind;
+use crate::interp::frame::registers::Registers;
+use crate::interp::frame::stack::header_of;
 use crate::list::List;
 use crate::{Buffer, Obj, Ref};
 
@@ -52,8 +52,8 @@ pub struct LentList {
 #[derive(Debug)]
 pub struct LendableObjects {
     list: Obj<List>,
-    pub(super) known: Option<LentList>,
-    pub(super) buffers: Vec<KeptBuffer>,
+    pub(in crate::interp) known: Option<LentList>,
+    pub(in crate::interp) buffers: Vec<KeptBuffer>,
 }
 
 /// A buffer that an op of a function allocates in each call. It is lent to the frame, unless the program has kept a
@@ -126,7 +126,7 @@ impl LendableObjects {
 
     /// Looks at its elements, if something may have changed them.
     #[inline(always)]
-    pub(super) fn look_at_elements(&mut self) {
+    pub(in crate::interp) fn look_at_elements(&mut self) {
         if self.known.is_none() {
             self.known = LentList::new(&self.list);
         }
@@ -313,7 +313,7 @@ mod tests {
     use super::*;
     use crate::Object;
     use crate::bytecode::CallId;
-    use crate::interp::stack::{FrameDescriptor, Stack};
+    use crate::interp::frame::stack::{FrameDescriptor, Stack};
     use crate::limits::Charge;
 
     struct Counted(#[expect(dead_code, reason = "held to be counted")] Arc<()>);

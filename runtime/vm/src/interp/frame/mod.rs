@@ -1,8 +1,13 @@
 //! The [`Frame`] trait: access to registers and globals for the handlers of ops that are made of primitives. The loop
 //! dispatcher and the threaded dispatcher implement it and run the same generated bodies.
 
+pub mod instruction;
+pub mod registers;
+pub mod stack;
+mod stack_memory;
+
+use self::registers::Registers;
 use super::prim::{self, Trap};
-use super::registers::Registers;
 use crate::bytecode::{RefReg, Reg};
 use crate::{Buffer, Ref};
 
@@ -25,7 +30,7 @@ impl Operand {
 
     /// True for the first value operand of an op, if it is not carried.
     #[inline(always)]
-    pub(super) fn is_first_uncarried(self) -> bool {
+    pub(in crate::interp) fn is_first_uncarried(self) -> bool {
         self.number == 1 && !self.carried
     }
 }

@@ -3,16 +3,18 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use super::FunctionEntry;
-use super::builder::CodeBuilder;
-use super::carried_register::CarriedRegister;
-use super::import_site::ImportSite;
-use super::instruction::{CALL_INSTRUCTIONS, CarriedValues, Ip, ReturnOperands, ThreadedCallSite, ThreadedInstruction};
 use super::native_code::NativeTier;
 use super::pinned_list::PinnedList;
 use crate::bytecode::VerifiedFunction;
-use crate::interp::bound_modules::BytecodeModule;
-use crate::interp::registers::Registers;
+use crate::interp::frame::instruction::{
+    CALL_INSTRUCTIONS, CarriedValues, Ip, ReturnOperands, ThreadedCallSite, ThreadedInstruction,
+};
+use crate::interp::frame::registers::Registers;
+use crate::interp::machine::bound_modules::BytecodeModule;
+use crate::interp::threaded::FunctionEntry;
+use crate::interp::threaded::builder::CodeBuilder;
+use crate::interp::threaded::carried_register::CarriedRegister;
+use crate::interp::threaded::import_site::ImportSite;
 use crate::limits::Charge;
 
 /// Index of an instruction that does not exist.
@@ -20,7 +22,7 @@ pub const NO_INSTRUCTION: u32 = u32::MAX;
 
 /// How the code is entered at an op.
 #[derive(Clone, Copy)]
-pub(super) struct Entry {
+pub(in crate::interp) struct Entry {
     /// The first instruction of the op; [`NO_INSTRUCTION`] if it was fused into the one before it.
     pub instruction: u32,
     /// The loop header of the op's block; any instruction if the block is not a loop.
@@ -31,19 +33,19 @@ pub(super) struct Entry {
 
 /// The threaded code of a function, and its machine code once there is some.
 pub struct ThreadedCode {
-    pub(super) instructions: PinnedList<ThreadedInstruction>,
+    pub(in crate::interp) instructions: PinnedList<ThreadedInstruction>,
     /// For each instruction, the op to execute if the handler stops.
-    pub(super) pcs: Box<[u32]>,
+    pub(in crate::interp) pcs: Box<[u32]>,
     /// For each op, how the code is entered at it.
-    pub(super) entries: Box<[Entry]>,
-    pub(super) sites: PinnedList<ThreadedCallSite>,
+    pub(in crate::interp) entries: Box<[Entry]>,
+    pub(in crate::interp) sites: PinnedList<ThreadedCallSite>,
     /// Calls of imports, which only instructions point to.
-    pub(super) _import_sites: PinnedList<ImportSite>,
+    pub(in crate::interp) _import_sites: PinnedList<ImportSite>,
     /// Operands of returns, which only instructions point to.
-    pub(super) _returns: PinnedList<ReturnOperands>,
-    pub(super) native: NativeTier,
+    pub(in crate::interp) _returns: PinnedList<ReturnOperands>,
+    pub(in crate::interp) native: NativeTier,
     /// Charges the memory of the code to the call.
-    pub(super) _charge: Charge,
+    pub(in crate::interp) _charge: Charge,
 }
 
 // SAFETY: the pointers in instructions and sites lead to slices of this value or to the code of the same module, and
@@ -79,7 +81,7 @@ impl ThreadedCode {
     }
 
     /// How calls from outside of the module enter the function.
-    pub(super) fn function_entry(&self) -> Option<FunctionEntry> {
+    pub(in crate::interp) fn function_entry(&self) -> Option<FunctionEntry> {
         if let Some(ip) = self.native.get().and_then(|native| native.entry(0)) {
             return Some(FunctionEntry { ip, loop_header: std::ptr::null(), carry: None, is_native: true });
         }
@@ -93,7 +95,7 @@ impl ThreadedCode {
     }
 
     /// The instruction at which a call begins.
-    pub(super) fn call_entry(&self) -> Ip {
+    pub(in crate::interp) fn call_entry(&self) -> Ip {
         if let Some(ip) = self.native.get().and_then(|native| native.entry(0)) {
             return ip;
         }

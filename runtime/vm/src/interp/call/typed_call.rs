@@ -11,17 +11,17 @@ use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
-use super::bound_modules::{BoundModule, BytecodeModule, ContextState, ImportTarget, ModuleList};
 use super::invocation::{Invocation, Poll};
-use super::lent_references::{KeptBuffer, LendableObjects, LentList, may_be_lent_to};
-use super::machine::{ArgumentLayout, Machine, RunningFrame, lookup};
 use super::ready_call::ReadyCall;
-use super::registers::Registers;
-use super::stack::{CallStack, FrameDescriptor};
-use super::threaded::FunctionEntry;
-use super::{Exit, control};
 use crate::bytecode::{AnyReg, CallId};
 use crate::convention::{Convention, Kind};
+use crate::interp::frame::registers::Registers;
+use crate::interp::frame::stack::{CallStack, FrameDescriptor};
+use crate::interp::machine::bound_modules::{BoundModule, BytecodeModule, ContextState, ImportTarget, ModuleList};
+use crate::interp::machine::lent_references::{KeptBuffer, LendableObjects, LentList, may_be_lent_to};
+use crate::interp::machine::{ArgumentLayout, Machine, RunningFrame, lookup};
+use crate::interp::ops::control::{self, Exit};
+use crate::interp::threaded::FunctionEntry;
 use crate::limits::{Charge, Limits};
 use crate::status::{Result, Status};
 use crate::{List, Obj, Object, Ref, Value};

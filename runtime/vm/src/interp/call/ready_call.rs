@@ -8,16 +8,16 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::bound_modules::{ContextState, ModuleList, ModuleState};
 use super::invocation::Invocation;
-use super::lent_references::{KeptBuffer, LentList};
-use super::machine::{Machine, RunningFrame, lookup};
-use super::registers::Registers;
-use super::stack::{CallStack, FrameDescriptor, Stack};
-use super::threaded::FunctionEntry;
 use super::typed_call::{PassedList, PreparedCall, TypedPoll};
-use super::{Exit, control};
 use crate::bytecode::{AnyReg, ListId, VerifiedFunction};
+use crate::interp::frame::registers::Registers;
+use crate::interp::frame::stack::{CallStack, FrameDescriptor, Stack};
+use crate::interp::machine::bound_modules::{ContextState, ModuleList, ModuleState};
+use crate::interp::machine::lent_references::{KeptBuffer, LentList};
+use crate::interp::machine::{Machine, RunningFrame, lookup};
+use crate::interp::ops::control::{self, Exit};
+use crate::interp::threaded::FunctionEntry;
 use crate::limits::{Charge, Limits};
 use crate::status::Result;
 

@@ -2,11 +2,11 @@
 //! the loop dispatcher execute it. `control::run` calls it for the tier `Traced`. The generated disassembler writes the
 //! text, so a new op needs nothing here, and the other dispatchers have no code for tracing.
 
-use super::bound_modules::BytecodeModule;
-use super::machine::Machine;
-use super::registers::Registers;
 use crate::bytecode::{Decoded, Names, RefReg, Reg, RegisterValues, disassemble_op_with_values};
 use crate::generated::vm::interp::dispatch as ops;
+use crate::interp::frame::registers::Registers;
+use crate::interp::machine::Machine;
+use crate::interp::machine::bound_modules::BytecodeModule;
 use crate::status::Result;
 
 /// Runs until `machine.exit` is set or an op fails.

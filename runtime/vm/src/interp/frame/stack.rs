@@ -12,8 +12,8 @@ use std::ptr::NonNull;
 
 use super::registers::Registers;
 use super::stack_memory::StackMapping;
-use super::threaded::{ThreadedCallSite, ThreadedInstruction};
 use crate::bytecode::{CallId, VerifiedFunction};
+use crate::interp::threaded::{ThreadedCallSite, ThreadedInstruction};
 use crate::limits::Charge;
 use crate::status::{Result, Status};
 use crate::{Call, Ref};
@@ -422,7 +422,7 @@ impl Drop for CallStack {
 
 /// The address of the header of the frame with these slots.
 #[inline(always)]
-pub(super) fn header_of(slots: *mut u32) -> *mut FrameHeader {
+pub(in crate::interp) fn header_of(slots: *mut u32) -> *mut FrameHeader {
     slots.cast::<FrameHeader>().wrapping_sub(1)
 }
 

@@ -4,12 +4,12 @@
 //! A helper takes value operands as values and references as registers, because the effect of the MOVE bit is part of
 //! the op. It checks everything before it changes a register, so a trapping helper changes none.
 
-use super::frame::Frame;
-use super::machine::Machine;
 use super::siphash::{self, Hasher};
 use crate::buffer::BufferLayout;
 use crate::bytecode::{AnyReg, GlobalRef, RefReg, RodataId, TypeId};
 pub use crate::generated::vm::interp::Helpers;
+use crate::interp::frame::Frame;
+use crate::interp::machine::Machine;
 use crate::limits::Charge;
 use crate::limits::work::{self, WorkCount};
 use crate::list::{Element, ElementType, ListType};

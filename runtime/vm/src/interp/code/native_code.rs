@@ -9,17 +9,19 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::CodeTable;
-use super::code::{NO_INSTRUCTION, ThreadedCode};
-use super::instruction::{CALL_INSTRUCTIONS, Ip, ThreadedCallSite, ThreadedInstruction, instructions_of};
 use super::pinned_list::PinnedList;
+use super::threaded_code::{NO_INSTRUCTION, ThreadedCode};
 use crate::bytecode::VerifiedFunction;
-use crate::interp::bound_modules::BytecodeModule;
+use crate::interp::frame::instruction::{
+    CALL_INSTRUCTIONS, Ip, ThreadedCallSite, ThreadedInstruction, instructions_of,
+};
+use crate::interp::machine::bound_modules::BytecodeModule;
+use crate::interp::threaded::CodeTable;
 use crate::limits::Charge;
 
 /// The native tier of a function: its tier-up counter, and its machine code once it has some.
 #[derive(Default)]
-pub(super) struct NativeTier {
+pub(in crate::interp) struct NativeTier {
     pub tier_up_counter: AtomicU32,
     /// The code, or why there is none.
     pub native: OnceLock<Result<NativeCode, LeftOut>>,
@@ -67,7 +69,7 @@ pub struct NativeCode {
     pcs: Box<[u32]>,
     /// For each op, the instruction through which code is entered at it.
     entries: Box<[u32]>,
-    pub(super) sites: PinnedList<ThreadedCallSite>,
+    pub(in crate::interp) sites: PinnedList<ThreadedCallSite>,
     /// The address at which other machine code calls the function, if it may.
     native_entry: Option<usize>,
     /// Bytes of memory that it takes.
@@ -209,7 +211,7 @@ impl ThreadedCallSite {
 /// The calls of each function of a module, so that a function which gets machine code finds them without looking at all
 /// others.
 #[derive(Default)]
-pub(super) struct Callers(Mutex<HashMap<u32, Vec<SiteId>>>);
+pub(in crate::interp) struct Callers(Mutex<HashMap<u32, Vec<SiteId>>>);
 
 /// A call in the code of a function.
 #[derive(Clone, Copy)]
@@ -222,7 +224,7 @@ struct SiteId {
 
 /// The code that a call is in.
 #[derive(Clone, Copy)]
-pub(super) enum CallerTier {
+pub(in crate::interp) enum CallerTier {
     /// The threaded code of its function.
     Interpreter,
     /// The machine code.
@@ -231,7 +233,7 @@ pub(super) enum CallerTier {
 
 impl Callers {
     /// Adds the calls in new code of a function, before anybody else can see the code.
-    pub(super) fn add(&self, caller: u32, tier: CallerTier, sites: &[ThreadedCallSite]) {
+    pub(in crate::interp) fn add(&self, caller: u32, tier: CallerTier, sites: &[ThreadedCallSite]) {
         let mut callers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (index, site) in (0..).zip(sites) {
             callers.entry(site.descriptor.function).or_default().push(SiteId { caller, tier, index });
@@ -270,7 +272,7 @@ impl CodeTable {
 
     /// Makes all resolved calls of a function enter the machine code that it now has, and the calls in this code that
     /// of their callees.
-    pub(super) fn redirect(&self, ordinal: u32, code: &ThreadedCode) {
+    pub(in crate::interp) fn redirect(&self, ordinal: u32, code: &ThreadedCode) {
         // Another thread may resolve a call or install code at the same time: one of the two sees what the other has
         // stored.
         fence(Ordering::SeqCst);

@@ -3,13 +3,13 @@
 
 use std::borrow::Borrow;
 
-use super::bound_modules::{BoundModule, ContextState, ImportTarget, ModuleList, ModuleState};
-use super::machine::{ArgumentLayout, Machine, lookup};
-use super::registers::Registers;
-use super::stack::{CallStack, FrameDescriptor};
-use super::{Exit, control};
 use crate::bytecode::CallId;
 use crate::convention::{Argument, Convention, Kind};
+use crate::interp::frame::registers::Registers;
+use crate::interp::frame::stack::{CallStack, FrameDescriptor};
+use crate::interp::machine::bound_modules::{BoundModule, ContextState, ImportTarget, ModuleList, ModuleState};
+use crate::interp::machine::{ArgumentLayout, Machine, lookup};
+use crate::interp::ops::control::{self, Exit};
 use crate::limits::Charge;
 use crate::limits::Limits;
 use crate::status::{BacktraceFrame, Result, Status, StatusCode};
@@ -72,7 +72,7 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
     }
 
     /// A call of bytecode that has been suspended, with its stack.
-    pub(super) fn suspended(module_list: P, target: ImportTarget, stack: CallStack, limits: L) -> Self {
+    pub(in crate::interp) fn suspended(module_list: P, target: ImportTarget, stack: CallStack, limits: L) -> Self {
         Invocation { module_list, target, stack, limits, results: Vec::new(), finished: false }
     }
 
@@ -167,7 +167,7 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
 impl Machine<'_> {
     /// Why the program is suspended.
     #[cold]
-    pub(super) fn suspension(&mut self) -> Result<Poll> {
+    pub(in crate::interp) fn suspension(&mut self) -> Result<Poll> {
         match self.exit.take() {
             Some(Exit::Yielded) => Ok(Poll::Yielded),
             Some(Exit::Waiting(wait)) => Ok(Poll::Waiting(wait)),
@@ -193,7 +193,7 @@ fn call_native(
 
 /// Adds the frame of a native function to the backtrace of its error.
 #[cold]
-pub(super) fn in_native_frame(module: &dyn NativeModule, target: ImportTarget, status: Status) -> Status {
+pub(in crate::interp) fn in_native_frame(module: &dyn NativeModule, target: ImportTarget, status: Status) -> Status {
     let function = module.exports().get(target.function).map_or("", |export| export.name);
     status.with_frame(BacktraceFrame {
         module: module.name().to_string(),
@@ -206,7 +206,7 @@ pub(super) fn in_native_frame(module: &dyn NativeModule, target: ImportTarget, s
 
 /// Fails if `args` are not those of `convention`.
 #[inline]
-pub(super) fn check_arguments(convention: &Convention, args: &[Value]) -> Result<()> {
+pub(in crate::interp) fn check_arguments(convention: &Convention, args: &[Value]) -> Result<()> {
     let is_taken = |(argument, value): (&Argument, &Value)| argument.kind() == Some(kind_of(value));
     match convention.args.iter().zip(args).position(|pair| !is_taken(pair)) {
         None if convention.args.len() == args.len() => Ok(()),
@@ -246,7 +246,7 @@ fn kind_of(value: &Value) -> Kind {
 
 /// Writes the arguments to the first frame. The verifier has proven that it has room for them.
 #[inline(always)]
-pub(super) fn place_arguments(frame: &mut Registers, args: &[Value]) {
+pub(in crate::interp) fn place_arguments(frame: &mut Registers, args: &[Value]) {
     let mut layout = ArgumentLayout::default();
     for value in args {
         let index = layout.place(kind_of(value));

@@ -8,7 +8,7 @@ use crate::status::Result;
 
 /// A readable and writable mapping. A recycled one holds the bytes of its last use.
 #[derive(Debug)]
-pub(super) struct StackMapping(PageMapping);
+pub(in crate::interp) struct StackMapping(PageMapping);
 
 impl StackMapping {
     /// Maps at least `length` bytes.

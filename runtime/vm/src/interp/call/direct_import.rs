@@ -11,11 +11,11 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::bound_modules::{ImportTarget, ModuleState};
-use super::control::no_native_state;
 use super::invocation::in_native_frame;
-use super::machine::Machine;
 use crate::NativeModule;
+use crate::interp::machine::Machine;
+use crate::interp::machine::bound_modules::{ImportTarget, ModuleState};
+use crate::interp::ops::control::no_native_state;
 use crate::native::{DIRECT_FLOATS, DIRECT_INTEGERS, DirectEntry, DirectFunction, DirectResult};
 use crate::status::{Result, Status};
 

@@ -3,17 +3,22 @@
 //!
 //! Generated handlers use only the accessors here, so the storage of registers can change without them.
 
+pub(in crate::interp) mod bound_modules;
+pub mod lent_references;
+pub(in crate::interp) mod trace_sink;
+
 use std::any::Any;
 
-use super::bound_modules::{BoundModule, BytecodeModule, ContextState, ModuleList, ModuleState, RodataSegment};
+use self::bound_modules::{BoundModule, BytecodeModule, ContextState, ModuleList, ModuleState, RodataSegment};
+use self::lent_references::LentReferences;
 use super::frame::Frame;
-use super::lent_references::LentReferences;
-use super::registers::Registers;
-use super::stack::{BoundFunction, Stack};
 use super::threaded::Continuation;
-use super::{Exit, Limits};
 use crate::bytecode::{AnyReg, Decoded, ListId, RefReg, RodataId, TypeId, VerifiedFunction};
 use crate::convention::Kind;
+use crate::interp::Limits;
+use crate::interp::frame::registers::Registers;
+use crate::interp::frame::stack::{BoundFunction, Stack};
+use crate::interp::ops::control::Exit;
 use crate::limits::{Granted, LentSteps, check_interval};
 use crate::list::ListType;
 use crate::status::{BacktraceFrame, Result, Status};
@@ -99,7 +104,7 @@ impl<'a> Machine<'a> {
 
     /// A machine that continues with the top frame of `stack`, which is `running`.
     #[inline(always)]
-    pub(super) fn new(
+    pub(in crate::interp) fn new(
         module_list: &'a ModuleList,
         running: RunningFrame<'a>,
         stack: &'a mut Stack,
@@ -187,7 +192,7 @@ impl<'a> Machine<'a> {
 
     /// Makes the frame on top of the stack the running one.
     #[inline(always)]
-    pub(super) fn select(&mut self, running: RunningFrame<'a>) {
+    pub(in crate::interp) fn select(&mut self, running: RunningFrame<'a>) {
         let RunningFrame { index, module, function, frame } = running;
         (self.module, self.function, self.frame) = (module, function, frame);
         self.running = BoundFunction::new(index, function);
@@ -432,7 +437,7 @@ impl Drop for Machine<'_> {
 }
 
 /// The frame on top of a stack: the index of its module, the module, the function, and its registers.
-pub(super) struct RunningFrame<'a> {
+pub(in crate::interp) struct RunningFrame<'a> {
     pub index: usize,
     pub module: &'a BytecodeModule,
     pub function: &'a VerifiedFunction,

@@ -9,14 +9,14 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-use super::direct_import::DirectImport;
-use super::ready_call::ReadyCall;
-use super::threaded::CodeTable;
-use super::threaded::FunctionCompiler;
 use super::trace_sink::TraceSink;
 use crate::Call;
 use crate::bytecode::VerifiedFunction;
 use crate::convention::Convention;
+use crate::interp::call::direct_import::DirectImport;
+use crate::interp::call::ready_call::ReadyCall;
+use crate::interp::threaded::CodeTable;
+use crate::interp::threaded::FunctionCompiler;
 use crate::limits::Charge;
 use crate::list::ListType;
 use crate::status::{Result, Status};
@@ -165,9 +165,9 @@ pub struct ContextState {
     /// The call object of the native call that runs, or of the last one, which the next one reuses.
     pub recycled_call: Option<Box<Call>>,
     /// A call that is ready to run.
-    pub(super) ready: Option<Box<ReadyCall>>,
+    pub(in crate::interp) ready: Option<Box<ReadyCall>>,
     /// Calls that were not ready since one was made ready.
-    pub(super) unready_calls: u32,
+    pub(in crate::interp) unready_calls: u32,
 }
 
 /// The state of one module.

@@ -1,0 +1,10 @@
+//! Calls of functions from outside of a program, with lists of values or typed, and the function that machine code calls
+//! for a direct import. Contexts of `vireo-session` make them.
+
+pub mod direct_import;
+pub mod invocation;
+pub mod ready_call;
+#[cfg(feature = "trace")]
+pub mod traced_dispatcher;
+pub mod typed_call;
+pub mod value_call;
