@@ -11,7 +11,7 @@ use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::object::{Obj, Object, Ref};
+use super::object::{Obj, Object, OnlyVTable, Ref, VTable};
 use super::object_memory;
 use crate::generated::abi::refs;
 use crate::limits::{Charge, MAX_ALIGNMENT, OBJECT_BYTES};
@@ -51,6 +51,30 @@ unsafe impl Sync for Buffer {}
 
 impl Object for Buffer {
     const TYPE_NAME: &'static str = refs::VM_BUFFER;
+    const ONLY_VTABLE: Option<OnlyVTable<Buffer>> = Some(OnlyVTable::new(&VTABLE));
+}
+
+/// Programs check the type of buffers all the time, so they have one vtable, and a charge of their own.
+static VTABLE: VTable = VTable::without_objects::<Buffer>();
+
+/// The layout of heap objects that are buffers, as offsets from the object header, for machine code.
+pub mod offsets {
+    use super::Buffer;
+    use crate::object::{VTABLE_OFFSET, value_offset};
+
+    /// Offset of the vtable, which identifies the type.
+    pub const VTABLE: usize = VTABLE_OFFSET;
+    /// Offset of the address of a buffer's first byte.
+    pub const BUFFER_DATA: usize = value_offset::<Buffer>() + std::mem::offset_of!(Buffer, data);
+    /// Offset of a buffer's length in bytes.
+    pub const BUFFER_LENGTH: usize = value_offset::<Buffer>() + std::mem::offset_of!(Buffer, length);
+    /// Offset of the flag whether programs may write to a buffer.
+    pub const BUFFER_MUTABLE: usize = value_offset::<Buffer>() + std::mem::offset_of!(Buffer, mutable);
+
+    /// The address of the vtable of buffers.
+    pub fn buffer_vtable() -> usize {
+        super::VTABLE.address()
+    }
 }
 
 /// The memory of a buffer that is to be allocated.
@@ -90,16 +114,6 @@ impl BufferLayout {
 }
 
 impl Buffer {
-    /// Offset of the address of the first byte, for machine code.
-    #[doc(hidden)]
-    pub const DATA_OFFSET: usize = std::mem::offset_of!(Buffer, data);
-    /// Offset of the length.
-    #[doc(hidden)]
-    pub const LENGTH_OFFSET: usize = std::mem::offset_of!(Buffer, length);
-    /// Offset of the flag whether programs may write.
-    #[doc(hidden)]
-    pub const MUTABLE_OFFSET: usize = std::mem::offset_of!(Buffer, mutable);
-
     /// Allocates `length` zeroed bytes, mutable. `alignment` 0 means [`DEFAULT_ALIGNMENT`]; otherwise it must be a
     /// power of two up to 65,536.
     ///

@@ -27,11 +27,11 @@ use vireo_core::status::Result;
 use vireo_core::{background, limits, math, pages, release, status, visible_text};
 use vireo_module::{bytecode, convention, vmfb};
 
-pub use buffer::Buffer;
+pub use buffer::{Buffer, offsets};
 pub use constant::Constant;
 pub use generated::abi::refs as type_names;
 pub use list::List;
 pub use native::{Call, NativeExport, NativeModule, Outcome, WaitSource};
-pub use object::{Obj, Object, Ref, offsets};
+pub use object::{Obj, Object, Ref};
 pub use value::Value;
 pub use wait_source::BoxedWaitSource;

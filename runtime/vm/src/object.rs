@@ -12,7 +12,6 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
-use super::buffer::Buffer;
 use super::object_memory;
 use crate::limits::scope;
 use crate::limits::{Charge, OBJECT_BYTES};
@@ -43,15 +42,50 @@ pub trait Object: Send + Sync + 'static {
         Self: Sized,
     {
     }
+
+    /// The only vtable of the objects of this type, if it has one.
+    #[doc(hidden)]
+    const ONLY_VTABLE: Option<OnlyVTable<Self>> = None;
 }
 
-struct VTable {
+/// The only vtable of a type, which therefore has one address: the type check of its objects compares pointers, and
+/// machine code makes it, too. Objects of the type have no charge; what they own has. Buffers are such a type.
+///
+/// Nobody outside of this crate can make one, nor use that of another type, so an object never has a vtable that is not
+/// of its type.
+#[doc(hidden)]
+pub struct OnlyVTable<T: ?Sized> {
+    vtable: &'static VTable,
+    of: PhantomData<fn(&T)>,
+}
+
+impl<T: Object> OnlyVTable<T> {
+    /// `vtable` is what [`VTable::without_objects`] has made of this type.
+    pub(crate) const fn new(vtable: &'static VTable) -> OnlyVTable<T> {
+        OnlyVTable { vtable, of: PhantomData }
+    }
+}
+
+/// The functions and properties of a type of objects.
+pub(crate) struct VTable {
     type_id: TypeId,
     type_name: &'static str,
     identity: unsafe fn(NonNull<ObjectHeader>) -> *const (),
     drop: unsafe fn(NonNull<()>),
     /// False if nothing that the object owns can own objects, but for what is released in turn by itself.
     owns_objects: bool,
+}
+
+impl VTable {
+    /// The vtable of a type whose values own no objects, but for what is released in turn by itself.
+    pub(crate) const fn without_objects<T: Object>() -> VTable {
+        VTable { owns_objects: false, ..T::VTABLE }
+    }
+
+    /// The address, for machine code.
+    pub(crate) fn address(&'static self) -> usize {
+        std::ptr::from_ref(self) as usize
+    }
 }
 
 #[repr(C)]
@@ -136,34 +170,12 @@ unsafe fn drop_counted<T: Object>(header: NonNull<()>) {
     drop(charge);
 }
 
-/// The vtable of buffers. It has one address, so the type check of a buffer, which programs do all the time, is a
-/// comparison of pointers.
-static BUFFER: VTable = VTable { owns_objects: false, ..Buffer::VTABLE };
+/// The offset of the vtable in an object, which identifies the type.
+pub(crate) const VTABLE_OFFSET: usize = std::mem::offset_of!(ObjectHeader, vtable);
 
-/// The layout of heap objects, as offsets from the object header, for machine code.
-pub mod offsets {
-    use super::{BUFFER, Buffer, HeapObject, ObjectHeader};
-
-    /// Offset of the vtable, which identifies the type.
-    pub const VTABLE: usize = std::mem::offset_of!(ObjectHeader, vtable);
-    const VALUE: usize = std::mem::offset_of!(HeapObject<Buffer>, value);
-    /// Offset of the address of a buffer's first byte.
-    pub const BUFFER_DATA: usize = VALUE + Buffer::DATA_OFFSET;
-    /// Offset of a buffer's length in bytes.
-    pub const BUFFER_LENGTH: usize = VALUE + Buffer::LENGTH_OFFSET;
-    /// Offset of the flag whether programs may write to a buffer.
-    pub const BUFFER_MUTABLE: usize = VALUE + Buffer::MUTABLE_OFFSET;
-
-    /// The address of the vtable of buffers.
-    pub fn buffer_vtable() -> usize {
-        (&raw const BUFFER) as usize
-    }
-}
-
-/// True if `T` is [`Buffer`]; the optimiser folds it to a constant.
-#[inline(always)]
-fn is_buffer<T: Object>() -> bool {
-    TypeId::of::<T>() == TypeId::of::<Buffer>()
+/// The offset of the value in an object of a type.
+pub(crate) const fn value_offset<T: Object>() -> usize {
+    std::mem::offset_of!(HeapObject<T>, value)
 }
 
 /// A shared, non-null reference to an [`Object`] of any type.
@@ -179,12 +191,13 @@ impl Ref {
     /// Moves `value` into a new object with one reference.
     #[inline]
     pub fn new<T: Object>(value: T) -> Ref {
-        let vtable = if is_buffer::<T>() { &BUFFER } else { &T::VTABLE };
+        let only = const { T::ONLY_VTABLE };
+        let vtable = only.as_ref().map_or(&T::VTABLE, |only| only.vtable);
         let object = object_memory::allocate(Layout::new::<HeapObject<T>>()).cast::<HeapObject<T>>();
         // SAFETY: the memory is that of a heap object, and nothing else has its address.
         unsafe { object.write(HeapObject { header: ObjectHeader { count: AtomicUsize::new(1), vtable }, value }) };
-        // Buffers have a charge of their own, and machine code identifies them by their one vtable.
-        if scope::counts_memory() && !is_buffer::<T>() {
+        // The vtable of an object with a charge is another one.
+        if scope::counts_memory() && only.is_none() {
             // SAFETY: the memory is that of a heap object, and nothing else has its address, and now it is initialised.
             return unsafe { Ref::counted(object) };
         }
@@ -228,7 +241,10 @@ impl Ref {
     #[inline]
     pub fn is<T: Object>(&self) -> bool {
         let vtable = self.header().vtable;
-        if is_buffer::<T>() { std::ptr::eq(vtable, &BUFFER) } else { vtable.type_id == TypeId::of::<T>() }
+        match const { T::ONLY_VTABLE } {
+            Some(only) => std::ptr::eq(vtable, only.vtable),
+            None => vtable.type_id == TypeId::of::<T>(),
+        }
     }
 
     /// The object, if it is a `T`.
