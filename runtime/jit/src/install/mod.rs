@@ -17,8 +17,8 @@ use crate::executable_memory::{CodeSpace, page_size};
 use crate::interp::BytecodeModule;
 use crate::interp::code::perf_map;
 use crate::interp::threaded::{
-    CALL_INSTRUCTIONS, FunctionCompiler, Handler, LeftOut, NO_INSTRUCTION, NativeCode, PinnedList, ThreadedCode,
-    ThreadedInstruction, cold,
+    CALL_INSTRUCTIONS, FunctionCompiler, HandlerAddress, LeftOut, NO_INSTRUCTION, NativeCode, PinnedList, ThreadedCode,
+    ThreadedInstruction, address_of, cold,
 };
 use crate::ir::graph::BlockIndex;
 use crate::limits::{self, Charge};
@@ -181,10 +181,9 @@ impl ModuleCode {
         });
         std::mem::forget(reserved);
         let native_entry = machine.native_entry.map(|offset| base + offset);
-        let handler = |block: BlockIndex| -> Option<Handler> {
-            let address = base + machine.entries.get(&block)?;
-            // SAFETY: the code at an entry has the convention of handlers.
-            Some(unsafe { std::mem::transmute::<usize, Handler>(address) })
+        // The code at an entry has the convention of handlers.
+        let handler = |block: BlockIndex| -> Option<HandlerAddress> {
+            Some((base + machine.entries.get(&block)?) as HandlerAddress)
         };
         let write = |position: usize, instruction: ThreadedInstruction| {
             // SAFETY: the instruction was made by this function, which has the only pointer to it.
@@ -197,7 +196,7 @@ impl ModuleCode {
         }
         for ((index, side_exit), after) in side_exits.iter().enumerate().zip(after) {
             let position = index * EXIT_INSTRUCTIONS;
-            write(position, ThreadedInstruction::with(cold, u64::from(side_exit.pc)));
+            write(position, ThreadedInstruction::with(address_of(cold), u64::from(side_exit.pc)));
             let resumed = resumed.get(&(side_exit.pc + 1)).and_then(|block| handler(*block));
             write(after, resumed.map_or(ThreadedInstruction::EMPTY, ThreadedInstruction::of));
             if resumed.is_some() {

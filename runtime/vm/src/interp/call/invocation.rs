@@ -5,8 +5,9 @@ use std::borrow::Borrow;
 
 use crate::bytecode::CallId;
 use crate::convention::{Argument, Convention, Kind};
+use crate::interp::frame::descriptor::FrameDescriptor;
 use crate::interp::frame::registers::Registers;
-use crate::interp::frame::stack::{CallStack, FrameDescriptor};
+use crate::interp::frame::stack::CallStack;
 use crate::interp::machine::bound_modules::{BoundModule, ContextState, ImportTarget, ModuleList, ModuleState};
 use crate::interp::machine::{ArgumentLayout, Machine, lookup};
 use crate::interp::ops::control::{self, Exit};

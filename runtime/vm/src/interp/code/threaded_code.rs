@@ -6,6 +6,7 @@ use std::sync::atomic::{Ordering, fence};
 use super::native_code::NativeTier;
 use super::pinned_list::PinnedList;
 use crate::bytecode::VerifiedFunction;
+use crate::interp::frame::carried_register::CarriedRegister;
 use crate::interp::frame::instruction::{
     CALL_INSTRUCTIONS, CarriedValues, Ip, ReturnOperands, ThreadedCallSite, ThreadedInstruction,
 };
@@ -13,7 +14,6 @@ use crate::interp::frame::registers::Registers;
 use crate::interp::machine::bound_modules::BytecodeModule;
 use crate::interp::threaded::FunctionEntry;
 use crate::interp::threaded::builder::CodeBuilder;
-use crate::interp::threaded::carried_register::CarriedRegister;
 use crate::interp::threaded::import_site::ImportSite;
 use crate::limits::Charge;
 

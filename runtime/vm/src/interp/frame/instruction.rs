@@ -1,28 +1,19 @@
-//! Threaded instructions: the format of the stream that handlers execute, their operands, and the values that handlers
-//! pass to each other. `builder.rs` writes them, `handlers.rs` reads them.
+//! Threaded instructions: the format of the stream that handlers execute, and of the calls in it. Frame headers point to
+//! instructions, so this is below everything that makes or runs them: `threaded/builder/` writes them,
+//! `threaded/handlers.rs` reads them.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::bytecode::{ListId, RefReg, Reg};
-use crate::interp::frame::stack::FrameDescriptor;
-use crate::interp::machine::Machine;
-
-/// Executes the instruction at `ip` in the frame with these slots, and those that follow. Returns when a handler stops.
-///
-/// # Safety
-/// `ip` must be an instruction of the code of the function whose frame this is, and the frame must be on top of the
-/// stack. The machine must be that of the running invocation, and no other code may use it during the call.
-pub type Handler =
-    unsafe extern "C-unwind" fn(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize;
+use super::descriptor::FrameDescriptor;
+use crate::bytecode::{ListId, RefReg};
 
 /// Values that handlers pass to each other in registers of the processor.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CarriedValues {
     /// The value of a VM register, mostly the one that was written last: loading a slot that was just stored takes
-    /// longer than most ops. Which register that is, is known for each instruction when the code is built; see
-    /// [`carried_register`](crate::interp::threaded::carried_register).
+    /// longer than most ops. Which register that is, is known for each instruction when the code is built.
     pub carry: u64,
     /// In a block that branches back to itself, its first instruction: an iteration need not wait for the branch
     /// distance to be loaded.
@@ -37,12 +28,15 @@ impl Default for CarriedValues {
     }
 }
 
+/// The address of a handler. Handlers work on the machine, which is above this, so only `threaded` knows their type.
+pub type HandlerAddress = *const ();
+
 /// An instruction: a handler and its operands. Operands of more than 8 bytes extend over the elements that follow in
 /// the stream, which have no handler then.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ThreadedInstruction {
-    pub(in crate::interp) handler: MaybeUninit<Handler>,
+    pub(in crate::interp) handler: MaybeUninit<HandlerAddress>,
     operands: MaybeUninit<u64>,
 }
 
@@ -55,12 +49,12 @@ impl ThreadedInstruction {
         ThreadedInstruction { handler: MaybeUninit::uninit(), operands: MaybeUninit::zeroed() };
 
     /// An instruction whose operands are zero, or yet to be written.
-    pub const fn of(handler: Handler) -> ThreadedInstruction {
+    pub const fn of(handler: HandlerAddress) -> ThreadedInstruction {
         ThreadedInstruction { handler: MaybeUninit::new(handler), operands: MaybeUninit::zeroed() }
     }
 
     /// An instruction with an operand of one word.
-    pub fn with(handler: Handler, operand: u64) -> ThreadedInstruction {
+    pub fn with(handler: HandlerAddress, operand: u64) -> ThreadedInstruction {
         ThreadedInstruction { handler: MaybeUninit::new(handler), operands: MaybeUninit::new(operand) }
     }
 
@@ -68,7 +62,7 @@ impl ThreadedInstruction {
     ///
     /// # Safety
     /// The element must have a handler.
-    pub unsafe fn handler(&self) -> Handler {
+    pub unsafe fn handler(&self) -> HandlerAddress {
         // SAFETY: the caller guarantees that the element has a handler.
         unsafe { self.handler.assume_init() }
     }
@@ -85,22 +79,6 @@ pub(in crate::interp) const fn instructions_of<T>() -> usize {
 #[inline(always)]
 pub(in crate::interp) fn operands_of<T>(ip: Ip) -> *const T {
     ip.cast::<u8>().wrapping_add(std::mem::offset_of!(ThreadedInstruction, operands)).cast()
-}
-
-/// The operands of a comparison that is fused with a conditional branch. The distance comes first, so that it can be
-/// written once it is known, whatever the type of the operands is.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(in crate::interp) struct FusedBranch<T> {
-    pub delta: i16,
-    pub operands: T,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(in crate::interp) struct ConditionalBranch {
-    pub delta: i32,
-    pub condition: Reg,
 }
 
 /// A call inside a module: everything that the handlers of calls and returns need, computed when the code is built.
@@ -196,7 +174,7 @@ pub(in crate::interp) unsafe fn entry_of<'a>(ip: Ip) -> &'a AtomicPtr<ThreadedIn
 
 impl ThreadedInstruction {
     /// The elements of a call that `handler` makes.
-    pub fn call(handler: Handler, operands: CallOperands) -> [ThreadedInstruction; CALL_INSTRUCTIONS] {
+    pub fn call(handler: HandlerAddress, operands: CallOperands) -> [ThreadedInstruction; CALL_INSTRUCTIONS] {
         let mut elements = [ThreadedInstruction::EMPTY; CALL_INSTRUCTIONS];
         elements[0] = ThreadedInstruction::of(handler);
         // SAFETY: there are as many elements as operands of this type take.
@@ -205,35 +183,8 @@ impl ThreadedInstruction {
     }
 }
 
-/// The distance of a branch in units of which the processor adds eight to an address in one step; a multiplication by
-/// the size of an element would take another one, and each branch waits for that before it.
-pub(in crate::interp) const DISTANCE_UNITS: isize = (size_of::<ThreadedInstruction>() / 8) as isize;
-
-/// The instruction at a distance from `ip`, in those units.
-#[inline(always)]
-pub(in crate::interp) fn at_distance(ip: Ip, distance: isize) -> Ip {
-    ip.wrapping_byte_offset(distance * 8)
-}
-
-/// The operands of [`helper`](crate::interp::threaded::handlers::helper): the index of the op, and its operands.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(in crate::interp) struct HelperOp<T> {
-    pub pc: u32,
-    pub operands: T,
-}
-
-/// The operands of [`return_word`](crate::interp::threaded::handlers::return_word): the slot of the result, or the first one of it, if
-/// there is a result, and the list of results.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(in crate::interp) struct WordReturn {
-    pub reg: Reg,
-    pub list: ListId,
-}
-
-/// The operands of [`return_any`](crate::interp::threaded::handlers::return_any): the slots of each 32 bits of the results, their
-/// reference registers, and the list of results.
+/// The operands of a return of any results: the slots of each 32 bits of them, their reference registers, and the list
+/// of results.
 pub(in crate::interp) struct ReturnOperands {
     pub words: Box<[u16]>,
     pub refs: Box<[RefReg]>,

@@ -1,14 +1,17 @@
 //! The [`Frame`] trait: access to registers and globals for the handlers of ops that are made of primitives. The loop
 //! dispatcher and the threaded dispatcher implement it and run the same generated bodies.
 
+pub mod carried_register;
+pub mod descriptor;
+pub mod header;
 pub mod instruction;
 pub mod registers;
 pub mod stack;
 mod stack_memory;
 
 use self::registers::Registers;
-use super::prim::{self, Trap};
 use crate::bytecode::{RefReg, Reg};
+use crate::interp::prim::{self, Trap};
 use crate::{Buffer, Ref};
 
 /// A value operand: a register, which one of the op's value operands it is, counted from 1, and whether its value is

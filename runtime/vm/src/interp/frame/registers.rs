@@ -3,7 +3,7 @@
 //! It relies on the verifier: a [`VerifiedFunction`](crate::bytecode::VerifiedFunction) names only registers that its
 //! frame has, and only the verifier makes one. Debug builds check bounds all the same.
 
-use super::stack::header_of;
+use super::header::header_of;
 use crate::bytecode::{AnyReg, RefReg, Reg};
 use crate::convention::Kind;
 use crate::{Ref, Value};

@@ -10,121 +10,14 @@ use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
+use super::descriptor::{BoundFunction, FrameDescriptor};
+use super::header::{FrameHeader, header_of};
+use super::instruction::ThreadedCallSite;
 use super::registers::Registers;
 use super::stack_memory::StackMapping;
-use crate::bytecode::{CallId, VerifiedFunction};
-use crate::interp::threaded::{ThreadedCallSite, ThreadedInstruction};
 use crate::limits::Charge;
 use crate::status::{Result, Status};
 use crate::{Call, Ref};
-
-/// The header of a frame: everything in it besides its registers.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct FrameHeader {
-    /// The slots of the caller's frame; null in the outermost frame.
-    pub caller: *mut u32,
-    /// The instruction after the call, if the threaded dispatcher or machine code made it: its [`ThreadedCallSite`] has
-    /// what a return needs. Else null.
-    pub resume: *const ThreadedInstruction,
-    /// The data that all frames of one call site have in common. If there is a site, this is not written and the site
-    /// has it.
-    pub descriptor: FrameDescriptor,
-}
-
-impl FrameHeader {
-    /// The call site, if the threaded dispatcher or machine code made the call.
-    ///
-    /// # Safety
-    /// It must be the header of a frame of a stack. The site lives as long as the code that the frame is of.
-    pub unsafe fn site<'a>(&self) -> Option<&'a ThreadedCallSite> {
-        // SAFETY: the caller guarantees that it is the header of a frame of a stack; calls of both write the
-        // instruction after them.
-        unsafe { ThreadedCallSite::before(self.resume) }
-    }
-
-    /// The header of the frame with these slots.
-    ///
-    /// # Safety
-    /// They must be those of a frame of a stack.
-    unsafe fn of(slots: *mut u32) -> FrameHeader {
-        // SAFETY: every frame has a header, and sites live as long as the code that frames are of.
-        unsafe {
-            let mut header = header_of(slots).read();
-            if let Some(site) = header.site() {
-                header.descriptor = site.descriptor;
-            }
-            header
-        }
-    }
-}
-
-/// The part of a frame header that depends only on the call: which function runs, what called it, and how many
-/// registers it has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub struct FrameDescriptor {
-    /// Index of the module in the module list.
-    pub module: u32,
-    /// Ordinal of the function.
-    pub function: u32,
-    /// Index of the calling op in the caller.
-    pub pc: u32,
-    /// The operands and results of that op.
-    pub call: CallId,
-    /// Number of slots.
-    pub slots: u32,
-    /// Number of references.
-    pub refs: u32,
-}
-
-const _: () = assert!(size_of::<FrameHeader>().is_multiple_of(8));
-
-/// A function of a module list: the index of the module and, in the upper half, its ordinal there. One word, since it
-/// is compared for each op that handlers leave to the machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BoundFunction(u64);
-
-impl BoundFunction {
-    /// A function of the module with this index.
-    #[inline(always)]
-    pub fn new(module: usize, function: &VerifiedFunction) -> BoundFunction {
-        // A program has less than 2^32 modules.
-        BoundFunction(u64::from(module as u32) | u64::from(function.ordinal()) << 32)
-    }
-}
-
-impl FrameDescriptor {
-    /// A frame of a function of `module`, called by op `pc` of the caller.
-    #[inline]
-    pub fn new(module: usize, function: &VerifiedFunction, pc: usize, call: CallId) -> FrameDescriptor {
-        // A function has less than 2^32 ops, and a program less than 2^32 modules.
-        FrameDescriptor {
-            module: module as u32,
-            function: function.ordinal(),
-            pc: pc as u32,
-            call,
-            slots: function.slots() as u32,
-            refs: function.refs() as u32,
-        }
-    }
-
-    /// The function that runs in the frame.
-    #[inline(always)]
-    pub fn bound_function(&self) -> BoundFunction {
-        BoundFunction(u64::from(self.module) | u64::from(self.function) << 32)
-    }
-
-    /// Bytes of the slots, rounded up so that what follows is aligned.
-    pub fn slot_bytes(&self) -> usize {
-        (self.slots as usize * size_of::<u32>()).next_multiple_of(align_of::<FrameHeader>())
-    }
-
-    /// Bytes before the slots: references and header.
-    pub fn lead_bytes(&self) -> usize {
-        self.refs as usize * size_of::<Option<Ref>>() + size_of::<FrameHeader>()
-    }
-}
 
 /// The frames of an invocation. It has cache lines of its own, because what other threads read may lie beside it.
 #[derive(Debug)]
@@ -420,12 +313,6 @@ impl Drop for CallStack {
     }
 }
 
-/// The address of the header of the frame with these slots.
-#[inline(always)]
-pub(in crate::interp) fn header_of(slots: *mut u32) -> *mut FrameHeader {
-    slots.cast::<FrameHeader>().wrapping_sub(1)
-}
-
 /// The registers of a frame of a stack.
 fn registers_of(slots: *mut u32, descriptor: &FrameDescriptor) -> Registers {
     // SAFETY: frames have as many registers as their descriptor says, they do not move until they are popped, and
@@ -438,6 +325,7 @@ fn registers_of(slots: *mut u32, descriptor: &FrameDescriptor) -> Registers {
 mod tests {
     use super::*;
     use crate::Object;
+    use crate::bytecode::CallId;
     use crate::status::StatusCode;
     use std::sync::Arc;
 

@@ -14,8 +14,8 @@ use std::mem::ManuallyDrop;
 use super::bound_modules::RodataSegment;
 use crate::bytecode::{Callee, VerifiedFunction};
 use crate::convention::Kind;
+use crate::interp::frame::header::header_of;
 use crate::interp::frame::registers::Registers;
-use crate::interp::frame::stack::header_of;
 use crate::list::List;
 use crate::{Buffer, Obj, Ref};
 
@@ -78,7 +78,8 @@ const MAX_KEPT_BYTES: u64 = 16 << 10;
 /// loads references to data of the module at `DATA`, which are lent, too. The register that it writes must not be one
 /// of `OWNED`.
 pub mod offsets {
-    use super::{LentList, LentReferences, RodataSegment};
+    use crate::interp::machine::bound_modules::RodataSegment;
+    use crate::interp::machine::lent_references::{LentList, LentReferences};
 
     const LENT: usize = std::mem::offset_of!(LentReferences, list);
     /// Offset of the reference to the list.
@@ -313,7 +314,8 @@ mod tests {
     use super::*;
     use crate::Object;
     use crate::bytecode::CallId;
-    use crate::interp::frame::stack::{FrameDescriptor, Stack};
+    use crate::interp::frame::descriptor::FrameDescriptor;
+    use crate::interp::frame::stack::Stack;
     use crate::limits::Charge;
 
     struct Counted(#[expect(dead_code, reason = "held to be counted")] Arc<()>);

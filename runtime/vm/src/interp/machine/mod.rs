@@ -11,14 +11,15 @@ use std::any::Any;
 
 use self::bound_modules::{BoundModule, BytecodeModule, ContextState, ModuleList, ModuleState, RodataSegment};
 use self::lent_references::LentReferences;
-use super::frame::Frame;
-use super::threaded::Continuation;
 use crate::bytecode::{AnyReg, Decoded, ListId, RefReg, RodataId, TypeId, VerifiedFunction};
 use crate::convention::Kind;
 use crate::interp::Limits;
+use crate::interp::frame::Frame;
+use crate::interp::frame::descriptor::BoundFunction;
 use crate::interp::frame::registers::Registers;
-use crate::interp::frame::stack::{BoundFunction, Stack};
+use crate::interp::frame::stack::Stack;
 use crate::interp::ops::control::Exit;
+use crate::interp::threaded::Continuation;
 use crate::limits::{Granted, LentSteps, check_interval};
 use crate::list::ListType;
 use crate::status::{BacktraceFrame, Result, Status};

@@ -11,7 +11,7 @@ use crate::convention::Kind;
 use crate::generated::vm::interp::dispatch as ops;
 use crate::interp::call::invocation::{fail_code, in_native_frame};
 use crate::interp::frame::Frame;
-use crate::interp::frame::stack::FrameDescriptor;
+use crate::interp::frame::descriptor::FrameDescriptor;
 use crate::interp::machine::bound_modules::{BoundModule, BytecodeModule, ContextState, ImportTarget, ModuleState};
 use crate::interp::machine::{ArgumentLayout, Machine, lookup};
 use crate::interp::threaded::{self, FunctionEntry};

@@ -12,7 +12,7 @@ pub fn hasher() -> SipHasher24 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Hasher, hasher};
+    use crate::interp::ops::siphash::{Hasher, hasher};
 
     fn hash(bytes: &[u8]) -> u64 {
         let mut hasher = hasher();

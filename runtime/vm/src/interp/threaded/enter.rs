@@ -1,9 +1,11 @@
 //! The entry into handlers: calls the first one, which may be machine code, and returns when one stops.
 
+#[cfg(doc)]
+use super::handler::Handler;
+#[cfg(not(all(target_arch = "x86_64", unix)))]
+use super::handler::handler_at;
 #[cfg(not(sibling_calls))]
 use super::handlers::{STOP, stop};
-#[cfg(doc)]
-use crate::interp::frame::instruction::Handler;
 use crate::interp::frame::instruction::{CarriedValues, Ip};
 use crate::interp::machine::Machine;
 
@@ -95,5 +97,5 @@ unsafe extern "C-unwind" fn begin(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>,
 #[inline(always)]
 unsafe fn begin(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
     // SAFETY: instruction, frame and machine are those that a [`Handler`] gets.
-    unsafe { ((*ip).handler.assume_init())(ip, slots, cx, carried) }
+    unsafe { handler_at(ip)(ip, slots, cx, carried) }
 }

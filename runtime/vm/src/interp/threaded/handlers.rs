@@ -4,17 +4,20 @@
 
 use std::sync::atomic::Ordering;
 
-use super::carried_register::CarriedRegister;
+#[cfg(sibling_calls)]
+use super::handler::handler_at;
+use super::handler::{Handler, address_of};
 use super::import_site::{self, ImportSite};
+use super::operands::{ConditionalBranch, FusedBranch, HelperOp, WordReturn, at_distance};
 use super::{FusedTestFrame, HandlerFrame, HelperBody, OpBody};
 use crate::bytecode::{ListId, RefReg, Reg};
+use crate::interp::frame::carried_register::CarriedRegister;
+use crate::interp::frame::header::header_of;
 use crate::interp::frame::instruction::{
-    CALL_INSTRUCTIONS, CallOperands, CarriedValues, ConditionalBranch, FusedBranch, Handler, HelperOp, Ip,
-    ReturnOperands, ThreadedCallSite, ThreadedInstruction, WordReturn, at_distance, entry_of, instructions_of,
-    operands_before, operands_of,
+    CALL_INSTRUCTIONS, CallOperands, CarriedValues, Ip, ReturnOperands, ThreadedCallSite, ThreadedInstruction,
+    entry_of, instructions_of, operands_before, operands_of,
 };
 use crate::interp::frame::registers::Registers;
-use crate::interp::frame::stack::header_of;
 use crate::interp::machine::Machine;
 use crate::interp::ops::control::Exit;
 
@@ -31,7 +34,7 @@ pub(super) const GO_ON: usize = 1;
 #[inline(always)]
 pub(super) unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
     // SAFETY: every instruction that is jumped to begins with a handler.
-    let handler = unsafe { (*ip).handler.assume_init() };
+    let handler = unsafe { handler_at(ip) };
     // SAFETY: instruction, frame and machine are those that a [`Handler`] gets.
     unsafe { continue_by(handler, ip, slots, cx, carried) }
 }
@@ -636,8 +639,8 @@ unsafe extern "C-unwind" fn report_stack(
 /// The depth of the native stack after a chain of `length` handlers.
 #[inline(never)]
 fn depth_after(length: usize) -> usize {
-    let mut instructions = vec![ThreadedInstruction::of(copy_word); length];
-    instructions.push(ThreadedInstruction::of(report_stack));
+    let mut instructions = vec![ThreadedInstruction::of(address_of(copy_word)); length];
+    instructions.push(ThreadedInstruction::of(address_of(report_stack)));
     let mut slots = [0_u64; 4];
     #[cfg(sibling_calls)]
     // SAFETY: operands of zeros copy slot 0 to itself, and neither handler uses the machine.

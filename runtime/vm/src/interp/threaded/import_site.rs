@@ -2,10 +2,11 @@
 //! native function looks up nothing but the module. Other calls take the way of the loop dispatcher.
 
 use super::handlers::After;
-use super::{Flow, Machine};
 use crate::bytecode::{CallId, Marshal, RodataId};
-use crate::interp::frame::stack::BoundFunction;
+use crate::interp::frame::descriptor::BoundFunction;
+use crate::interp::machine::Machine;
 use crate::interp::machine::bound_modules::{BoundModule, ImportTarget};
+use crate::interp::ops::control::Flow;
 
 /// A call of an import that is bound, computed when the code is built.
 pub(in crate::interp) struct ImportSite {

@@ -20,11 +20,13 @@
 //! handler stops.
 
 pub(in crate::interp) mod builder;
-pub(in crate::interp) mod carried_register;
 mod enter;
+mod entry_carries;
+mod handler;
 mod handlers;
 pub(in crate::interp) mod import_site;
 mod native_frames;
+mod operands;
 mod reference_loads;
 mod runtime_ops;
 mod sequence_loops;
@@ -33,24 +35,26 @@ mod tier_up;
 
 use std::sync::OnceLock;
 
-use super::frame::Frame;
-use super::machine::Machine;
-use super::prim::Trap;
 use crate::Ref;
 use crate::bytecode::{CallId, Callee, Op, RefReg, Reg, VerifiedFunction};
 use crate::generated::vm::interp::dispatch;
+use crate::interp::code::native_code::{CallerTier, Callers};
+use crate::interp::frame::Frame;
+use crate::interp::frame::instruction::{CarriedValues, Ip};
 use crate::interp::frame::registers::Registers;
+use crate::interp::machine::Machine;
 use crate::interp::machine::bound_modules::{BytecodeModule, ImportTarget};
 use crate::interp::ops::control::{self, Flow};
+use crate::interp::prim::Trap;
 use crate::limits::Limits;
 use crate::status::Result;
 
-use crate::interp::code::native_code::{CallerTier, Callers};
 pub use crate::interp::code::native_code::{FunctionCompiler, LeftOut, MachineCode, NativeCode};
 pub use crate::interp::code::pinned_list::PinnedList;
 pub use crate::interp::code::threaded_code::{NO_INSTRUCTION, ThreadedCode};
-pub use crate::interp::frame::instruction::{CALL_INSTRUCTIONS, Handler, ThreadedCallSite, ThreadedInstruction};
-pub use carried_register::{CarriedRegister, narrow, wide};
+pub use crate::interp::frame::carried_register::{CarriedRegister, narrow, wide};
+pub use crate::interp::frame::instruction::{CALL_INSTRUCTIONS, HandlerAddress, ThreadedCallSite, ThreadedInstruction};
+pub use handler::{Handler, address_of};
 pub use handlers::{BranchHandlers, FORWARD_BRANCH, branch_handlers, cold, op};
 pub use native_frames::{begin_frame, end_frame};
 pub use runtime_ops::{allocate, call_import, check_limits, count_many, execute, fail_import, out_of_range};
@@ -58,7 +62,6 @@ pub use sequence_loops::{LoopHandlers, loop_handlers};
 pub use sequences::{EmittedOp, Step, steps, steps_and_branch_handlers};
 pub use tier_up::TierUp;
 
-use crate::interp::frame::instruction::{CarriedValues, Ip};
 use handlers::After;
 
 /// The body of an op that is made of primitives, as a type that the generic handler is instantiated with. Generated for
@@ -194,11 +197,11 @@ impl Default for Continuation {
 
 /// The layout of continuations and frame headers, as offsets for machine code.
 pub mod offsets {
-    use super::Continuation;
-    use super::handlers;
-    use crate::interp::frame::instruction::CarriedValues;
     use crate::Ref;
-    use crate::interp::frame::stack::FrameHeader;
+    use crate::interp::frame::header::FrameHeader;
+    use crate::interp::frame::instruction::CarriedValues;
+    use crate::interp::threaded::Continuation;
+    use crate::interp::threaded::handlers;
 
     /// Offset in a [`Continuation`] of the instruction to continue at.
     pub const CONTINUATION_IP: usize = std::mem::offset_of!(Continuation, ip);

@@ -1,12 +1,12 @@
 //! Runtime functions for the references of frames that machine code builds when it calls other machine code. The code
 //! does everything else of such a frame itself, and calls these only where a frame has references.
 
-use super::Machine;
 use super::handlers::{After, move_ref};
 use crate::bytecode::ListId;
 use crate::convention::Kind;
+use crate::interp::frame::header::header_of;
 use crate::interp::frame::registers::Registers;
-use crate::interp::frame::stack::header_of;
+use crate::interp::machine::Machine;
 
 /// Makes the references of a new frame null, and moves or copies the reference arguments of the call into it.
 ///

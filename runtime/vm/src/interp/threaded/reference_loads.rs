@@ -4,11 +4,12 @@
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use super::execute_cold;
 use super::handlers::{After, continue_by, go_on, next, registers};
-use super::{Machine, execute_cold};
 use crate::Ref;
 use crate::bytecode::{GlobalRef, RefReg, RodataId};
 use crate::interp::frame::instruction::{CarriedValues, Ip, operands_of};
+use crate::interp::machine::Machine;
 
 /// The operands of such an op. The register of the result is [`RefReg::frame_relative`].
 pub(super) trait ReferenceLoad: Copy {

@@ -2,9 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use super::Continuation;
 use super::handlers::After;
-use super::{Continuation, Machine};
 use crate::bytecode::{CallId, Op};
+use crate::interp::machine::Machine;
 use crate::interp::ops::helpers::Helpers;
 use crate::status::Status;
 

@@ -3,11 +3,13 @@
 
 use std::mem::MaybeUninit;
 
+use super::handler::Handler;
 use super::handlers::{ALWAYS, NEVER, TAKEN, continue_by, jump, registers, stop};
+use super::operands::{FusedBranch, at_distance};
 use super::sequences::{EmittedOp, RepeatedFrame, Steps, after_branch, test};
 use super::{HandlerFrame, OpBody};
 use crate::generated::vm::interp::threaded as generated;
-use crate::interp::frame::instruction::{CarriedValues, FusedBranch, Handler, Ip, at_distance, operands_of};
+use crate::interp::frame::instruction::{CarriedValues, Ip, operands_of};
 use crate::interp::machine::Machine;
 
 /// The handlers of a loop by the branch of its latch, in the order of [`BranchHandlers`](super::BranchHandlers). None

@@ -11,12 +11,14 @@
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-use super::carried_register::CarriedRegister;
+use super::handler::Handler;
 use super::handlers::{ALWAYS, BranchHandlers, NEVER, TAKEN, jump, registers, stop, test_and_branch};
+use super::operands::FusedBranch;
 use super::{DiscardedTrap, FusedTestFrame, HandlerFrame, OpBody, Trap};
 use crate::bytecode::{Op, RefReg, Reg};
 use crate::generated::vm::interp::threaded as generated;
-use crate::interp::frame::instruction::{CarriedValues, FusedBranch, Handler, Ip, instructions_of, operands_of};
+use crate::interp::frame::carried_register::CarriedRegister;
+use crate::interp::frame::instruction::{CarriedValues, Ip, instructions_of, operands_of};
 use crate::interp::frame::registers::Registers;
 use crate::interp::frame::{Frame, Operand};
 use crate::interp::machine::Machine;

@@ -12,9 +12,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use super::Machine;
 use crate::background::{self, Urgency};
 use crate::interp::code::native_code::{CallerTier, LeftOut};
+use crate::interp::machine::Machine;
 use crate::interp::machine::bound_modules::{BoundModule, BytecodeModule};
 use crate::limits::scope::Scope;
 use crate::limits::{Dispatch, Limits, MemoryBudget, Tier};

@@ -15,12 +15,13 @@ mod runtime_calls;
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
 
-use super::carried_register::{self, CarriedRegister, EntryCarries, narrow};
+use super::entry_carries::{EntryCarries, after_call};
+use super::handler::{Handler, address_of};
 use super::handlers::{self, ANY, CARRIED, ONE, PAIR, TickWhen};
 use super::import_site::ImportSite;
-use super::sequence_loops;
+use super::operands::{ConditionalBranch, DISTANCE_UNITS, FusedBranch, HelperOp, WordReturn};
 use super::sequences::{self, EmittedOp};
-use super::{HelperBody, HelperVisitor, OpBody, OpVisitor, TestBody};
+use super::{HelperBody, HelperVisitor, OpBody, OpVisitor, TestBody, sequence_loops};
 use crate::bytecode::{
     AnyReg, BlockId, CallId, Callee, Decoded, Edge, EdgeId, ListId, Op, RefReg, Reg, RodataId, VerifiedFunction,
 };
@@ -29,11 +30,11 @@ use crate::generated::vm::interp::threaded as generated;
 use crate::interp::code::native_code::NativeTier;
 use crate::interp::code::pinned_list::PinnedList;
 use crate::interp::code::threaded_code::{Entry, NO_INSTRUCTION, ThreadedCode};
+use crate::interp::frame::carried_register::{CarriedRegister, narrow};
+use crate::interp::frame::descriptor::FrameDescriptor;
 use crate::interp::frame::instruction::{
-    CallOperands, ConditionalBranch, DISTANCE_UNITS, FusedBranch, Handler, HelperOp, ReturnOperands, ThreadedCallSite,
-    ThreadedInstruction, WordReturn, instructions_of, operands_of,
+    CallOperands, ReturnOperands, ThreadedCallSite, ThreadedInstruction, instructions_of, operands_of,
 };
-use crate::interp::frame::stack::FrameDescriptor;
 use crate::interp::machine::ArgumentLayout;
 use crate::interp::machine::bound_modules::BytecodeModule;
 use crate::interp::ops::control::register_index;
@@ -111,7 +112,7 @@ impl InstructionStream {
     /// Gives the sequences among the ops of the block their handlers.
     fn fuse_sequences(&mut self) {
         for (position, handler) in sequences::find(&self.emitted[self.earlier..]) {
-            self.instructions[position].handler = MaybeUninit::new(handler);
+            self.instructions[position].handler = MaybeUninit::new(address_of(handler));
         }
         self.earlier = self.emitted.len();
     }
@@ -126,7 +127,7 @@ impl InstructionStream {
     #[inline(never)]
     fn extend(&mut self, handler: Handler, count: usize) -> usize {
         let position = self.instructions.len();
-        self.instructions.push(ThreadedInstruction::of(handler));
+        self.instructions.push(ThreadedInstruction::of(address_of(handler)));
         self.instructions.resize(position + count, ThreadedInstruction::EMPTY);
         self.pcs.resize(self.instructions.len(), self.pc);
         position
@@ -355,7 +356,7 @@ impl<'a> CodeBuilder<'a> {
                 self.edge(false_target);
             }
             Op::Call { call } if self.call(call) => {
-                self.stream.carry = carried_register::after_call(self.decoded, self.module, op);
+                self.stream.carry = after_call(self.decoded, self.module, op);
             }
             Op::Call { call }
             | Op::CallVariadic { call }
@@ -560,7 +561,7 @@ impl<'a> CodeBuilder<'a> {
             }
         }
         for (position, handler) in sequence_loops::find(&self.stream.emitted, &fused) {
-            self.stream.instructions[position].handler = MaybeUninit::new(handler);
+            self.stream.instructions[position].handler = MaybeUninit::new(address_of(handler));
         }
         let (sites, returns) = (PinnedList::new(self.sites), PinnedList::new(self.returns));
         let import_sites = PinnedList::new(self.import_sites);

@@ -2,7 +2,7 @@
 
 use super::{CodeBuilder, InstructionStream, Pointer};
 use crate::bytecode::{CallId, Callee, Marshal, Op, Passing, RefReg, RodataId};
-use crate::interp::frame::stack::BoundFunction;
+use crate::interp::frame::descriptor::BoundFunction;
 use crate::interp::threaded::handlers;
 use crate::interp::threaded::import_site::ImportSite;
 use crate::interp::threaded::reference_loads::{self, GlobalLoad, ReferenceLoad, RodataLoad, ZeroLoad};

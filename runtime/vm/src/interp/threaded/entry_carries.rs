@@ -1,4 +1,4 @@
-//! The carried register: the VM register whose value each handler passes to the next in a register of the processor.
+//! The choice of the carried register: the VM register whose value each handler passes to the next in a register of the processor.
 //! The code builder asks here which one that is.
 //!
 //! A slot that was just written takes several cycles to be loaded again (store forwarding), longer than most ops. So
@@ -13,72 +13,14 @@
 use smallvec::SmallVec;
 
 use super::{OpBody, OpVisitor, TestBody};
-use crate::bytecode::{BlockId, Callee, Decoded, EdgeId, Op, Reg, Remap, VerifiedFunction};
+use crate::bytecode::{BlockId, Callee, Decoded, EdgeId, Op, Reg, VerifiedFunction};
 use crate::convention::Kind;
 use crate::generated::vm::interp::threaded as generated;
-use crate::interp::frame::registers::Registers;
+use crate::interp::frame::carried_register::{CarriedRegister, narrow};
 use crate::interp::machine::bound_modules::BytecodeModule;
 
-/// At most so many registers are tracked that hold one value after the copies of a branch.
-const MAX_ALIASES: usize = 8;
 /// Most reads of a block that are looked at: for each of its edges they are, so all together would be quadratic.
 const MAX_READS: usize = 16;
-
-/// A register, or a pair of them, whose value is carried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CarriedRegister {
-    /// The register, of a pair the first.
-    pub reg: Reg,
-    /// Whether it is a pair.
-    pub wide: bool,
-}
-
-/// A value of 32 bits.
-pub fn narrow(reg: Reg) -> CarriedRegister {
-    CarriedRegister { reg, wide: false }
-}
-
-/// A value of 64 bits.
-pub fn wide(reg: Reg) -> CarriedRegister {
-    CarriedRegister { reg, wide: true }
-}
-
-impl CarriedRegister {
-    /// The value of the register.
-    #[inline(always)]
-    pub fn value(self, registers: Registers) -> u64 {
-        if self.wide { registers.wide(self.reg) } else { u64::from(registers.word(self.reg.index())) }
-    }
-
-    /// True if the carry of this register also holds the operand `read`.
-    pub fn provides(self, read: CarriedRegister) -> bool {
-        self.reg == read.reg && (self.wide || !read.wide)
-    }
-
-    /// True if the two have a slot in common.
-    pub fn overlaps(self, other: CarriedRegister) -> bool {
-        let end = |register: CarriedRegister| u32::from(register.reg.0) + 1 + u32::from(register.wide);
-        u32::from(self.reg.0) < end(other) && u32::from(other.reg.0) < end(self)
-    }
-
-    /// The registers that hold the carried value after the copies of a branch.
-    pub fn after_copies(self, copies: &[Remap]) -> SmallVec<[CarriedRegister; 2]> {
-        let (mut low, mut high) = (SmallVec::<[u16; MAX_ALIASES]>::new(), SmallVec::<[u16; MAX_ALIASES]>::new());
-        low.push(self.reg.0);
-        high.extend(self.wide.then_some(self.reg.0 + 1));
-        for copy in copies.iter().filter(|copy| !copy.source.is_ref()) {
-            let (source, target) = (copy.source.reg().0, copy.target.reg().0);
-            for half in [&mut low, &mut high] {
-                let copied = half.contains(&source);
-                half.retain(|slot| *slot != target);
-                if copied && half.len() < MAX_ALIASES {
-                    half.push(target);
-                }
-            }
-        }
-        low.iter().map(|slot| CarriedRegister { reg: Reg(*slot), wide: high.contains(&(slot + 1)) }).collect()
-    }
-}
 
 /// The carried register after a call of a function of the module: the result, if it is one of 32 bits.
 pub(super) fn after_call(decoded: &Decoded, module: &BytecodeModule, op: Op) -> Option<CarriedRegister> {
@@ -250,49 +192,5 @@ impl OpVisitor for BlockSummary {
 
     fn test<B: TestBody>(&mut self, _operands: B::Operands, reads: &[CarriedRegister]) {
         self.read(reads);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::bytecode::AnyReg;
-
-    fn copies(pairs: &[(u16, u16)]) -> Vec<Remap> {
-        let any = AnyReg::from_bits;
-        pairs.iter().map(|(source, target)| Remap { source: any(*source), target: any(*target) }).collect()
-    }
-
-    #[test]
-    fn copies_rename_what_is_carried() {
-        let after = |carry: CarriedRegister, pairs| carry.after_copies(&copies(pairs)).to_vec();
-        assert_eq!(after(narrow(Reg(3)), &[(3, 1)]), [narrow(Reg(3)), narrow(Reg(1))]);
-        assert_eq!(after(narrow(Reg(3)), &[(3, 1), (0, 3)]), [narrow(Reg(1))]);
-        assert_eq!(after(narrow(Reg(3)), &[(0, 3)]), []);
-        assert_eq!(after(wide(Reg(4)), &[(4, 6), (5, 7)]), [wide(Reg(4)), wide(Reg(6))]);
-        // The halves go different ways, or one of them is lost.
-        assert_eq!(after(wide(Reg(4)), &[(4, 6), (5, 8)]), [wide(Reg(4)), narrow(Reg(6))]);
-        assert_eq!(after(wide(Reg(4)), &[(0, 5)]), [narrow(Reg(4))]);
-        // In order: the second copy reads what the first wrote.
-        assert_eq!(after(wide(Reg(4)), &[(4, 5), (5, 6)]), [narrow(Reg(4)), narrow(Reg(5)), narrow(Reg(6))]);
-    }
-
-    #[test]
-    fn registers_overlap_where_they_share_a_slot() {
-        let overlap = |one: CarriedRegister, other: CarriedRegister| {
-            assert_eq!(one.overlaps(other), other.overlaps(one));
-            one.overlaps(other)
-        };
-        assert!(overlap(narrow(Reg(4)), narrow(Reg(4))) && !overlap(narrow(Reg(4)), narrow(Reg(5))));
-        assert!(overlap(wide(Reg(4)), narrow(Reg(5))) && !overlap(wide(Reg(4)), narrow(Reg(6))));
-        assert!(overlap(wide(Reg(4)), wide(Reg(5))) && !overlap(wide(Reg(4)), wide(Reg(6))));
-        assert!(!overlap(narrow(Reg(u16::MAX)), narrow(Reg(0))));
-    }
-
-    #[test]
-    fn a_pair_serves_its_lower_half() {
-        assert!(wide(Reg(4)).provides(narrow(Reg(4))));
-        assert!(!narrow(Reg(4)).provides(wide(Reg(4))));
-        assert!(!wide(Reg(4)).provides(narrow(Reg(5))));
     }
 }
