@@ -32,8 +32,7 @@ pub use machine::trace_sink::{Recorder, Stderr, TraceSink};
 pub use call::invocation::Invocation;
 pub use call::typed_call::{Passed, PassedList, Suspended, TypedPoll, TypedTarget};
 pub use call::value_call::ValueTarget;
-pub use machine::bound_modules::{
-    BoundModule, BytecodeModule, ContextState, Import, ImportTarget, ModuleList, ModuleState,
-};
+pub use code::import_site::ImportTarget;
+pub use machine::bound_modules::{BoundModule, BytecodeModule, ContextState, Import, ModuleList, ModuleState};
 
 pub use ops::control::Exit;

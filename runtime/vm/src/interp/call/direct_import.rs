@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 use super::invocation::in_native_frame;
 use crate::NativeModule;
+use crate::interp::code::import_site::ImportTarget;
 use crate::interp::machine::Machine;
-use crate::interp::machine::bound_modules::{ImportTarget, ModuleState};
+use crate::interp::machine::bound_modules::ModuleState;
 use crate::interp::ops::control::no_native_state;
 use crate::native::{DIRECT_FLOATS, DIRECT_INTEGERS, DirectEntry, DirectFunction, DirectResult};
 use crate::status::{Result, Status};

@@ -5,10 +5,11 @@ use std::borrow::Borrow;
 
 use crate::bytecode::CallId;
 use crate::convention::{Argument, Convention, Kind};
+use crate::interp::code::import_site::ImportTarget;
 use crate::interp::frame::descriptor::FrameDescriptor;
 use crate::interp::frame::registers::Registers;
 use crate::interp::frame::stack::CallStack;
-use crate::interp::machine::bound_modules::{BoundModule, ContextState, ImportTarget, ModuleList, ModuleState};
+use crate::interp::machine::bound_modules::{BoundModule, ContextState, ModuleList, ModuleState};
 use crate::interp::machine::{ArgumentLayout, Machine, lookup};
 use crate::interp::ops::control::{self, Exit};
 use crate::limits::Charge;

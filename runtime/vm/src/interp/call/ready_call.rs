@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::invocation::Invocation;
 use super::typed_call::{PassedList, PreparedCall, TypedPoll};
 use crate::bytecode::{AnyReg, ListId, VerifiedFunction};
+use crate::interp::code::threaded_code::FunctionEntry;
 use crate::interp::frame::descriptor::FrameDescriptor;
 use crate::interp::frame::registers::Registers;
 use crate::interp::frame::stack::{CallStack, Stack};
@@ -18,7 +19,6 @@ use crate::interp::machine::bound_modules::{ContextState, ModuleList, ModuleStat
 use crate::interp::machine::lent_references::{KeptBuffer, LentList};
 use crate::interp::machine::{Machine, RunningFrame, lookup};
 use crate::interp::ops::control::{self, Exit};
-use crate::interp::threaded::FunctionEntry;
 use crate::limits::{Charge, Limits};
 use crate::status::Result;
 

@@ -7,8 +7,9 @@ use super::invocation::{Invocation, Poll, check_arguments, place_arguments};
 use super::typed_call::{PreparedCall, TypedPoll};
 use crate::Value;
 use crate::bytecode::AnyReg;
+use crate::interp::code::import_site::ImportTarget;
 use crate::interp::frame::registers::Registers;
-use crate::interp::machine::bound_modules::{ContextState, ImportTarget, ModuleList};
+use crate::interp::machine::bound_modules::{ContextState, ModuleList};
 use crate::limits::Limits;
 use crate::status::Result;
 

@@ -1,24 +1,35 @@
-//! [`ThreadedCode`]: the instructions of a function, where they are entered, and the call sites in them. The dispatcher
-//! enters and leaves it; the JIT links its exits to it.
+//! [`ThreadedCode`]: the instructions of a function, where they are entered, and the call sites in them. The builder
+//! makes it, the dispatcher enters and leaves it, and the JIT links its exits to it.
 
 use std::sync::atomic::{Ordering, fence};
 
+use super::import_site::ImportSite;
 use super::native_code::NativeTier;
 use super::pinned_list::PinnedList;
-use crate::bytecode::VerifiedFunction;
 use crate::interp::frame::carried_register::CarriedRegister;
 use crate::interp::frame::instruction::{
     CALL_INSTRUCTIONS, CarriedValues, Ip, ReturnOperands, ThreadedCallSite, ThreadedInstruction,
 };
 use crate::interp::frame::registers::Registers;
-use crate::interp::machine::bound_modules::BytecodeModule;
-use crate::interp::threaded::FunctionEntry;
-use crate::interp::threaded::builder::CodeBuilder;
-use crate::interp::threaded::import_site::ImportSite;
 use crate::limits::Charge;
 
 /// Index of an instruction that does not exist.
 pub const NO_INSTRUCTION: u32 = u32::MAX;
+
+/// How a function is entered at its first op: by the instruction, with the loop header and the carried register.
+#[derive(Clone, Copy)]
+pub struct FunctionEntry {
+    pub(in crate::interp) ip: Ip,
+    pub(in crate::interp) loop_header: Ip,
+    pub(in crate::interp) carry: Option<CarriedRegister>,
+    /// Whether the instruction is machine code.
+    pub is_native: bool,
+}
+
+// SAFETY: it is read-only, and leads to the code of a function, which all threads that run its module share.
+unsafe impl Send for FunctionEntry {}
+// SAFETY: it is read-only, and leads to the code of a function, which all threads that run its module share.
+unsafe impl Sync for FunctionEntry {}
 
 /// How the code is entered at an op.
 #[derive(Clone, Copy)]
@@ -56,16 +67,6 @@ unsafe impl Send for ThreadedCode {}
 unsafe impl Sync for ThreadedCode {}
 
 impl ThreadedCode {
-    /// The code of `function` of `module`, which is number `index` of the context's module list.
-    pub fn new(function: &VerifiedFunction, module: &BytecodeModule, index: usize) -> ThreadedCode {
-        // Only a function that is too long for the 16-bit distances of fused branches is built a second time, without
-        // them.
-        let build = |fuse| CodeBuilder::new(function, module, index, fuse).build();
-        build(true)
-            .or_else(|| build(false))
-            .unwrap_or_else(|| unreachable!("other branches reach as far as instructions go"))
-    }
-
     /// The first instruction of op `pc`, if it has one of its own, and the values that its handler takes, loaded from
     /// the frame.
     pub fn entry(&self, pc: usize, frame: Registers) -> Option<(Ip, CarriedValues)> {

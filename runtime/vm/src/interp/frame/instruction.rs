@@ -142,6 +142,22 @@ impl ThreadedCallSite {
         (!resume.is_null()).then(|| unsafe { &*(&raw const (*operands_before(resume)).site).read() })
     }
 
+    /// A copy of the call site for a call that machine code leaves to the interpreter, and after which execution
+    /// continues at `resume`.
+    pub fn resumed_at(&self, resume: Ip) -> ThreadedCallSite {
+        ThreadedCallSite {
+            resume,
+            descriptor: self.descriptor,
+            advance: self.advance,
+            bytes: self.bytes,
+            zeroed: self.zeroed,
+            words: self.words.clone(),
+            refs: self.refs.clone(),
+            result_words: self.result_words.clone(),
+            result_refs: self.result_refs.clone(),
+        }
+    }
+
     /// The first instruction of the callee; null until it has code.
     pub fn callee_entry(&self) -> *mut ThreadedInstruction {
         self.entry().load(Ordering::Acquire)

@@ -4,19 +4,21 @@
 //! The module list never changes. The state is borrowed exclusively while an invocation is polled. Module indices are
 //! positions in both.
 
+use super::trace_sink::TraceSink;
+use crate::interp::call::direct_import::DirectImport;
+use crate::interp::call::ready_call::ReadyCall;
+use crate::interp::code::code_table::CodeTable;
+use crate::interp::code::import_site::ImportTarget;
+use crate::interp::code::native_code::{LeftOut, NativeCode};
+use crate::interp::code::threaded_code::ThreadedCode;
 use std::any::Any;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-use super::trace_sink::TraceSink;
 use crate::Call;
 use crate::bytecode::VerifiedFunction;
 use crate::convention::Convention;
-use crate::interp::call::direct_import::DirectImport;
-use crate::interp::call::ready_call::ReadyCall;
-use crate::interp::code::native_code::FunctionCompiler;
-use crate::interp::threaded::CodeTable;
 use crate::limits::Charge;
 use crate::list::ListType;
 use crate::status::{Result, Status};
@@ -134,6 +136,29 @@ impl BytecodeModule {
     }
 }
 
+/// The compiler of the functions of one module. The crate `vireo-jit` implements it; the interpreter knows no more of
+/// the JIT than this.
+pub trait FunctionCompiler: Send + Sync {
+    /// The functions that are compiled before `function`, because it calls them.
+    fn callees(&self, module: &BytecodeModule, function: &VerifiedFunction) -> Vec<u32>;
+
+    /// Compiles a function: `always`, or if that pays. The module gets at most `limit` bytes of code.
+    ///
+    /// # Errors
+    /// Why the function is left to the interpreter.
+    fn compile(
+        &self,
+        module: &BytecodeModule,
+        function: &VerifiedFunction,
+        code: &ThreadedCode,
+        always: bool,
+        limit: u64,
+    ) -> Result<NativeCode, LeftOut>;
+
+    /// Lets other machine code call function `ordinal`, whose code is installed.
+    fn publish(&self, ordinal: u32, native: &NativeCode);
+}
+
 /// An import of a bytecode module.
 #[derive(Clone, Debug)]
 pub struct Import {
@@ -146,15 +171,6 @@ pub struct Import {
     pub target: Option<ImportTarget>,
     /// How machine code calls it without a [`Call`], if it can.
     pub direct: Option<Arc<DirectImport>>,
-}
-
-/// The function an import is bound to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ImportTarget {
-    /// Index of the module in the module list.
-    pub module: usize,
-    /// Ordinal of the function: in the function table of a bytecode module, in the exports of a native one.
-    pub function: usize,
 }
 
 /// The state of all modules of a module list.

@@ -10,11 +10,13 @@ use crate::bytecode::{
 use crate::convention::Kind;
 use crate::generated::vm::interp::dispatch as ops;
 use crate::interp::call::invocation::{fail_code, in_native_frame};
+use crate::interp::code::import_site::ImportTarget;
+use crate::interp::code::threaded_code::FunctionEntry;
 use crate::interp::frame::Frame;
 use crate::interp::frame::descriptor::FrameDescriptor;
-use crate::interp::machine::bound_modules::{BoundModule, BytecodeModule, ContextState, ImportTarget, ModuleState};
+use crate::interp::machine::bound_modules::{BoundModule, BytecodeModule, ContextState, ModuleState};
 use crate::interp::machine::{ArgumentLayout, Machine, lookup};
-use crate::interp::threaded::{self, FunctionEntry};
+use crate::interp::threaded;
 use crate::limits::{Dispatch, Limits, Tier};
 use crate::native::move_out;
 use crate::status::{Result, Status};
@@ -76,7 +78,7 @@ pub fn run(machine: &mut Machine<'_>) -> Result<()> {
 pub fn function_entry(module: &BytecodeModule, target: ImportTarget, limits: &Limits) -> Option<FunctionEntry> {
     match dispatch(limits) {
         Dispatch::Threaded | Dispatch::Tiered | Dispatch::Kernels | Dispatch::Compiled => {
-            FunctionEntry::new(module, target, limits)
+            threaded::function_entry(module, target, limits)
         }
         Dispatch::Auto | Dispatch::Loop | Dispatch::Traced => None,
     }

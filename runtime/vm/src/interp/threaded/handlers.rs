@@ -7,10 +7,11 @@ use std::sync::atomic::Ordering;
 #[cfg(sibling_calls)]
 use super::handler::handler_at;
 use super::handler::{Handler, address_of};
-use super::import_site::{self, ImportSite};
+use super::import_site;
 use super::operands::{ConditionalBranch, FusedBranch, HelperOp, WordReturn, at_distance};
 use super::{FusedTestFrame, HandlerFrame, HelperBody, OpBody};
 use crate::bytecode::{ListId, RefReg, Reg};
+use crate::interp::code::import_site::ImportSite;
 use crate::interp::frame::carried_register::CarriedRegister;
 use crate::interp::frame::header::header_of;
 use crate::interp::frame::instruction::{

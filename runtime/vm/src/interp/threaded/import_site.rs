@@ -2,27 +2,10 @@
 //! native function looks up nothing but the module. Other calls take the way of the loop dispatcher.
 
 use super::handlers::After;
-use crate::bytecode::{CallId, Marshal, RodataId};
-use crate::interp::frame::descriptor::BoundFunction;
+use crate::interp::code::import_site::ImportSite;
 use crate::interp::machine::Machine;
-use crate::interp::machine::bound_modules::{BoundModule, ImportTarget};
+use crate::interp::machine::bound_modules::BoundModule;
 use crate::interp::ops::control::Flow;
-
-/// A call of an import that is bound, computed when the code is built.
-pub(in crate::interp) struct ImportSite {
-    /// The function that makes the call.
-    pub caller: BoundFunction,
-    /// The op.
-    pub pc: u32,
-    /// Its operands and results.
-    pub call: CallId,
-    /// The function that it calls.
-    pub target: ImportTarget,
-    /// How the arguments and results of a native function are passed.
-    pub marshal: Marshal,
-    /// Which references among the arguments were loaded by `const.ref.rodata` for this call alone, by position.
-    pub rodata: Box<[(u16, RodataId)]>,
-}
 
 /// Makes a call in the frame with these slots, for the handler of such calls. Out of line, so that the handler keeps no
 /// frame of its own. If a native function has returned, execution continues at the next instruction, which leads to

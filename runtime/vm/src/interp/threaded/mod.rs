@@ -19,12 +19,13 @@
 //! and store the call site in the frame's header for the return; `set_top` tells the stack which frame is on top when a
 //! handler stops.
 
-pub(in crate::interp) mod builder;
+mod builder;
 mod enter;
 mod entry_carries;
+mod function_code;
 mod handler;
 mod handlers;
-pub(in crate::interp) mod import_site;
+mod import_site;
 mod native_frames;
 mod operands;
 mod reference_loads;
@@ -33,27 +34,31 @@ mod sequence_loops;
 mod sequences;
 mod tier_up;
 
-use std::sync::OnceLock;
-
-use crate::Ref;
-use crate::bytecode::{CallId, Callee, Op, RefReg, Reg, VerifiedFunction};
-use crate::generated::vm::interp::dispatch;
-use crate::interp::code::native_code::{CallerTier, Callers};
+use self::function_code::code_of;
+use crate::interp::code::import_site::ImportTarget;
+use crate::interp::code::threaded_code::FunctionEntry;
 use crate::interp::frame::Frame;
 use crate::interp::frame::instruction::{CarriedValues, Ip};
 use crate::interp::frame::registers::Registers;
 use crate::interp::machine::Machine;
-use crate::interp::machine::bound_modules::{BytecodeModule, ImportTarget};
+use crate::interp::machine::bound_modules::BytecodeModule;
 use crate::interp::ops::control::{self, Flow};
 use crate::interp::prim::Trap;
+use std::sync::OnceLock;
+
+use crate::Ref;
+use crate::bytecode::{CallId, Op, RefReg, Reg};
+use crate::generated::vm::interp::dispatch;
 use crate::limits::Limits;
 use crate::status::Result;
 
-pub use crate::interp::code::native_code::{FunctionCompiler, LeftOut, MachineCode, NativeCode};
+pub use crate::interp::code::code_table::MachineCode;
+pub use crate::interp::code::native_code::{LeftOut, NativeCode};
 pub use crate::interp::code::pinned_list::PinnedList;
 pub use crate::interp::code::threaded_code::{NO_INSTRUCTION, ThreadedCode};
 pub use crate::interp::frame::carried_register::{CarriedRegister, narrow, wide};
 pub use crate::interp::frame::instruction::{CALL_INSTRUCTIONS, HandlerAddress, ThreadedCallSite, ThreadedInstruction};
+pub use crate::interp::machine::bound_modules::FunctionCompiler;
 pub use handler::{Handler, address_of};
 pub use handlers::{BranchHandlers, FORWARD_BRANCH, branch_handlers, cold, op};
 pub use native_frames::{begin_frame, end_frame};
@@ -133,49 +138,6 @@ pub trait OpVisitor {
 pub trait HelperVisitor {
     /// Visits an op that a helper executes.
     fn helper<B: HelperBody>(&mut self, operands: B::Operands);
-}
-
-/// The threaded code of a module's functions, built for each function when it first runs.
-pub struct CodeTable {
-    pub(in crate::interp) functions: Box<[OnceLock<ThreadedCode>]>,
-    /// For each function, whether a function of the module calls it, itself included.
-    called: OnceLock<Box<[bool]>>,
-    pub(in crate::interp) callers: Callers,
-}
-
-impl CodeTable {
-    /// An empty table for a module with these functions.
-    pub fn new(functions: &[VerifiedFunction]) -> CodeTable {
-        let code = functions.iter().map(|_| OnceLock::new()).collect();
-        CodeTable { functions: code, called: OnceLock::new(), callers: Callers::default() }
-    }
-
-    /// The code of function `ordinal` of the module, which has this index in the context's module list.
-    #[inline]
-    fn code(&self, module: &BytecodeModule, index: usize, ordinal: usize) -> Option<&ThreadedCode> {
-        let function = module.functions.get(ordinal)?;
-        Some(self.functions.get(ordinal)?.get_or_init(|| {
-            let code = ThreadedCode::new(function, module, index);
-            self.callers.add(function.ordinal(), CallerTier::Interpreter, code.sites.items());
-            code
-        }))
-    }
-
-    /// True if one of the functions calls function `ordinal`.
-    pub fn is_called(&self, functions: &[VerifiedFunction], ordinal: u32) -> bool {
-        let called = self.called.get_or_init(|| {
-            let mut called = vec![false; functions.len()];
-            for site in functions.iter().flat_map(|function| function.decoded().calls()) {
-                if let Callee::Function(callee) = site.callee
-                    && let Some(called) = called.get_mut(callee.index())
-                {
-                    *called = true;
-                }
-            }
-            called.into()
-        });
-        called.get(ordinal as usize).copied().unwrap_or_default()
-    }
 }
 
 /// Where execution continues: what a handler that stops, or machine code that exits to the interpreter, leaves in the
@@ -340,8 +302,7 @@ impl<'a> Machine<'a> {
     /// The code of function `ordinal` of the running module.
     #[inline]
     fn threaded_code(&self, ordinal: usize) -> Option<&'a ThreadedCode> {
-        let module = self.module;
-        module.code.code(module, self.module_index(), ordinal)
+        code_of(self.module, self.module_index(), ordinal)
     }
 
     /// Runs handlers from `ip` on until one stops, and makes the frame of the continuation the running one.
@@ -514,30 +475,17 @@ impl Machine<'_> {
     }
 }
 
-/// How a function is entered at its first op: by the instruction, with the loop header and the carried register.
-#[derive(Clone, Copy)]
-pub struct FunctionEntry {
-    pub(in crate::interp) ip: Ip,
-    pub(in crate::interp) loop_header: Ip,
-    pub(in crate::interp) carry: Option<CarriedRegister>,
-    /// Whether the instruction is machine code.
-    pub is_native: bool,
-}
-
-// SAFETY: it is read-only, and leads to the code of a function, which all threads that run its module share.
-unsafe impl Send for FunctionEntry {}
-// SAFETY: it is read-only, and leads to the code of a function, which all threads that run its module share.
-unsafe impl Sync for FunctionEntry {}
-
-impl FunctionEntry {
-    /// The entry of a function by calls within these limits; none if the tier-up counts them.
-    pub fn new(module: &BytecodeModule, target: ImportTarget, limits: &Limits) -> Option<FunctionEntry> {
-        let code = module.code.code(module, target.module, target.function)?;
-        if tier_up::is_counted(limits) && !code.native.is_decided() {
-            return None;
-        }
-        code.function_entry()
+/// The entry of a function by calls within these limits; none if the tier-up counts them.
+pub(in crate::interp) fn function_entry(
+    module: &BytecodeModule,
+    target: ImportTarget,
+    limits: &Limits,
+) -> Option<FunctionEntry> {
+    let code = code_of(module, target.module, target.function)?;
+    if tier_up::is_counted(limits) && !code.native.is_decided() {
+        return None;
     }
+    code.function_entry()
 }
 
 /// Goes on where the handlers have stopped after [`Machine::enter_function`].

@@ -8,14 +8,15 @@
 //! Kernels are compiled by that thread from when they are loaded. The thread that runs one which has no code yet
 //! compiles it, or waits for the other thread if that is about it: the interpreter would take far longer.
 
+use super::function_code::code_of;
+use crate::interp::code::native_code::LeftOut;
+use crate::interp::machine::Machine;
+use crate::interp::machine::bound_modules::{BoundModule, BytecodeModule};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use crate::background::{self, Urgency};
-use crate::interp::code::native_code::{CallerTier, LeftOut};
-use crate::interp::machine::Machine;
-use crate::interp::machine::bound_modules::{BoundModule, BytecodeModule};
 use crate::limits::scope::Scope;
 use crate::limits::{Dispatch, Limits, MemoryBudget, Tier};
 
@@ -50,7 +51,7 @@ impl TierUp<'_> {
     pub fn compile(self, ordinal: u32) -> bool {
         let compiler = TierUp { always: true, ..self };
         compiler.compile_with_callees(ordinal, &mut Vec::new(), OnPanic::Unwind);
-        let code = self.module.code.code(self.module, self.index, ordinal as usize);
+        let code = code_of(self.module, self.index, ordinal as usize);
         code.is_some_and(|code| code.native.get().is_some())
     }
 
@@ -75,7 +76,7 @@ impl TierUp<'_> {
     #[inline]
     fn count(self, ordinal: u32, at_once: bool, limits: &Limits) {
         let TierUp { module, index, .. } = self;
-        let Some(code) = module.code.code(module, index, ordinal as usize) else { return };
+        let Some(code) = code_of(module, index, ordinal as usize) else { return };
         if code.native.is_decided() {
             return;
         }
@@ -117,8 +118,7 @@ impl TierUp<'_> {
     /// Compiles a function, its callees before it.
     fn compile_with_callees(self, ordinal: u32, seen: &mut Vec<u32>, on_panic: OnPanic) {
         let TierUp { module, index, always, code_limit } = self;
-        let (function, code) =
-            (module.functions.get(ordinal as usize), module.code.code(module, index, ordinal as usize));
+        let (function, code) = (module.functions.get(ordinal as usize), code_of(module, index, ordinal as usize));
         let (Some(function), Some(code), Some(compiler)) = (function, code, &module.compiler) else { return };
         if code.native.is_decided() || on_panic == OnPanic::LeaveOut && Arc::strong_count(module) == 1 {
             return;
@@ -133,7 +133,7 @@ impl TierUp<'_> {
         }
         let compile = || {
             let native = compiler.compile(module, function, code, always, code_limit)?;
-            module.code.callers.add(ordinal, CallerTier::MachineCode, native.sites.items());
+            module.code.add_calls_of(ordinal, &native);
             Ok(native)
         };
         let native = code.native.get_or_compile(|| match on_panic {

@@ -18,7 +18,6 @@ use std::mem::MaybeUninit;
 use super::entry_carries::{EntryCarries, after_call};
 use super::handler::{Handler, address_of};
 use super::handlers::{self, ANY, CARRIED, ONE, PAIR, TickWhen};
-use super::import_site::ImportSite;
 use super::operands::{ConditionalBranch, DISTANCE_UNITS, FusedBranch, HelperOp, WordReturn};
 use super::sequences::{self, EmittedOp};
 use super::{HelperBody, HelperVisitor, OpBody, OpVisitor, TestBody, sequence_loops};
@@ -27,6 +26,7 @@ use crate::bytecode::{
 };
 use crate::convention::Kind;
 use crate::generated::vm::interp::threaded as generated;
+use crate::interp::code::import_site::ImportSite;
 use crate::interp::code::native_code::NativeTier;
 use crate::interp::code::pinned_list::PinnedList;
 use crate::interp::code::threaded_code::{Entry, NO_INSTRUCTION, ThreadedCode};

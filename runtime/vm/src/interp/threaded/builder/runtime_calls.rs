@@ -2,9 +2,9 @@
 
 use super::{CodeBuilder, InstructionStream, Pointer};
 use crate::bytecode::{CallId, Callee, Marshal, Op, Passing, RefReg, RodataId};
+use crate::interp::code::import_site::ImportSite;
 use crate::interp::frame::descriptor::BoundFunction;
 use crate::interp::threaded::handlers;
-use crate::interp::threaded::import_site::ImportSite;
 use crate::interp::threaded::reference_loads::{self, GlobalLoad, ReferenceLoad, RodataLoad, ZeroLoad};
 
 impl InstructionStream {
