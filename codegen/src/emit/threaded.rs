@@ -26,7 +26,7 @@ pub(super) fn emit(isa: &Isa) -> Vec<GeneratedFile> {
     let mut files = vec![source("vm/interp/threaded.rs", "spec/isa/vm", top(isa, &families))];
     for (family, ops) in &families {
         let bodies = ops.iter().map(|op| if is_helper(op) { helper_body(op) } else { body(isa, op) });
-        let tokens = quote!(use super::super::prelude::*; #(#bodies)*);
+        let tokens = quote!(use super::super::threaded_prelude::*; #(#bodies)*);
         files.push(source(&format!("vm/interp/threaded/{family}.rs"), &family_source(family), tokens));
     }
     files
@@ -92,7 +92,7 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
     let loops = loops.into_iter().filter_map(|sequence| loop_arm(isa, sequence));
     let sequences = sequences.into_iter().map(|sequence| sequence_arm(isa, sequence));
     quote! {
-        use super::prelude::*;
+        use super::threaded_prelude::*;
         #modules
 
         #[doc = " Visits an op that is made of primitives. False for any other."]

@@ -14,7 +14,7 @@ use crate::blocking::Blocking;
 use crate::bytecode::opcode::{BytecodeVersion, DEINITIALIZER, INITIALIZER};
 use crate::interp::threaded::{MachineCode, TierUp};
 use crate::interp::{
-    self, ContextState, ImportTarget, Invocation, Limits, ModuleList, PassedList, Poll, Stderr, Suspended, TraceSink,
+    self, CallState, ImportTarget, Invocation, Limits, ModuleList, PassedList, Poll, Stderr, Suspended, TraceSink,
     TypedPoll, TypedTarget, ValueTarget,
 };
 use crate::limits::scope;
@@ -47,7 +47,7 @@ pub struct Context(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
     pub linked: LinkedModules,
-    state: Turns<ContextState>,
+    state: Turns<CallState>,
     limits: Arc<Limits>,
     /// Whether the limits are more than sizes.
     is_limited: bool,
@@ -111,7 +111,7 @@ impl LinkedModules {
     pub fn context(&self, limits: Limits) -> Result<Context> {
         let state = {
             let _started = scope::start(&limits);
-            Turns::new(ContextState::new(&self.module_list)?)
+            Turns::new(CallState::new(&self.module_list)?)
         };
         let is_limited = limits.is_armed();
         let limits = Arc::new(limits);
@@ -208,7 +208,7 @@ impl Context {
                         break None;
                     }
                     if let TypedPoll::Suspended(suspended) =
-                        target.call(&mut state, arguments.as_ref().clone(), limits)?
+                        target.call(&mut state.context, arguments.as_ref().clone(), limits)?
                     {
                         break Some(*suspended);
                     }
@@ -233,7 +233,7 @@ impl Context {
         let inner = &*self.0;
         let _blocking = Blocking::enter();
         let mut state = inner.state.take_within(limits)?;
-        if let TypedPoll::Suspended(suspended) = target.call(&mut state, params, limits)? {
+        if let TypedPoll::Suspended(suspended) = target.call(&mut state.context, params, limits)? {
             drop(state);
             inner.finish::<()>(*suspended)?;
         }
@@ -325,7 +325,7 @@ impl Inner {
     /// Polls an invocation once, with exclusive access to the state.
     pub fn poll(&self, invocation: &mut Invocation<impl Borrow<ModuleList>, impl Borrow<Limits>>) -> Result<Poll> {
         let mut state = self.state.take_within(invocation.limits())?;
-        invocation.poll(&mut state)
+        invocation.poll(&mut state.context)
     }
 
     /// Runs an invocation to its end. The state is free for other calls while this one waits.
@@ -398,7 +398,7 @@ impl Inner {
         let started = scope::start(limits);
         let limits = started.as_ref().map_or(limits, |started| &started.limits);
         let _blocking = Blocking::enter();
-        let called = target.call(&mut *self.state.take_within(limits)?, params, limits)?;
+        let called = target.call(&mut self.state.take_within(limits)?.context, params, limits)?;
         match called {
             TypedPoll::Done(results) => Ok(results),
             TypedPoll::Suspended(suspended) => self.finish(*suspended),
@@ -450,7 +450,7 @@ impl Drop for Inner {
         }
         // Later modules may refer to objects of earlier ones, so their state is dropped first.
         let state = self.state.get_mut();
-        while state.modules.pop().is_some() {}
+        while state.context.modules.pop().is_some() {}
     }
 }
 

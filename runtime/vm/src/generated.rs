@@ -16,12 +16,18 @@ pub mod vm {
             pub(super) use crate::interp::machine::Machine;
             pub(super) use crate::interp::ops::control::{self, Flow};
             pub(super) use crate::interp::prim::{self, Float, Int};
-            pub(super) use crate::interp::threaded::{
-                BranchHandlers, CarriedRegister, EmittedOp, FORWARD_BRANCH, Handler, HelperBody, HelperVisitor,
-                LoopHandlers, OpBody, OpVisitor, Step, TestBody, branch_handlers, loop_handlers, narrow, op, steps,
-                steps_and_branch_handlers, wide,
-            };
             pub(super) use crate::status::Result;
+        }
+
+        /// The names that the bodies of threaded instructions use: handlers, and what they are instantiated from.
+        mod threaded_prelude {
+            pub(super) use super::prelude::*;
+            pub(super) use crate::interp::frame::carried_register::{CarriedRegister, narrow, wide};
+            pub(super) use crate::interp::threaded::body::{HelperBody, HelperVisitor, OpBody, OpVisitor, TestBody};
+            pub(super) use crate::interp::threaded::handler::{BranchHandlers, FORWARD_BRANCH, Handler};
+            pub(super) use crate::interp::threaded::handlers::{branch_handlers, op};
+            pub(super) use crate::interp::threaded::sequence_loops::{LoopHandlers, loop_handlers};
+            pub(super) use crate::interp::threaded::sequences::{EmittedOp, Step, steps, steps_and_branch_handlers};
         }
 
         include!(concat!(env!("OUT_DIR"), "/vm/interp.rs"));

@@ -7,8 +7,8 @@
 
 use crate::bytecode::{AnyReg, CallId, Callee, Decoded, Op, VerifiedFunction};
 use crate::convention::{Convention, Kind};
+use crate::interp::ArgumentLayout;
 use crate::interp::BytecodeModule;
-use crate::interp::machine::ArgumentLayout;
 use crate::interp::threaded::offsets;
 use crate::ir::graph::{Passed, PassedIn};
 use crate::ir::types::Scalar;

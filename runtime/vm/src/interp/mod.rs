@@ -17,12 +17,14 @@ pub mod threaded;
 pub use crate::limits::Dispatch;
 pub use crate::limits::{Limits, Tier};
 #[doc(hidden)]
-pub use call::direct_import::{DirectExport, DirectImport, DirectWords};
+pub use call::direct_import::{DirectExport, DirectWords};
 pub use call::invocation::Poll;
 pub use code::listing::{CodePart, CompiledFunction};
 pub use code::perf_map::write_perf_map;
 #[doc(hidden)]
 pub use machine::bound_modules::CodeShape;
+#[doc(hidden)]
+pub use machine::direct_import::DirectImport;
 
 pub use crate::vmfb::SourceMap;
 pub use machine::trace_sink::{Recorder, Stderr, TraceSink};
@@ -30,9 +32,12 @@ pub use machine::trace_sink::{Recorder, Stderr, TraceSink};
 // Only contexts build module lists: access to registers without checks relies on imports being bound to functions of
 // the same convention.
 pub use call::invocation::Invocation;
+pub use call::ready_call::CallState;
 pub use call::typed_call::{Passed, PassedList, Suspended, TypedPoll, TypedTarget};
 pub use call::value_call::ValueTarget;
 pub use code::import_site::ImportTarget;
-pub use machine::bound_modules::{BoundModule, BytecodeModule, ContextState, Import, ModuleList, ModuleState};
+pub use frame::argument_layout::ArgumentLayout;
+pub use machine::bound_modules::{BoundModule, BytecodeModule, Import, ModuleList};
+pub use machine::context_state::{ContextState, ModuleState};
 
-pub use ops::control::Exit;
+pub use machine::exit::Exit;

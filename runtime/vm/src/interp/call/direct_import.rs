@@ -7,17 +7,15 @@
 //! references are lent to, machine code calls the runtime instead (`threaded/runtime_ops.rs`).
 
 use std::any::{Any, TypeId};
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::invocation::in_native_frame;
 use crate::NativeModule;
-use crate::interp::code::import_site::ImportTarget;
 use crate::interp::machine::Machine;
-use crate::interp::machine::bound_modules::ModuleState;
-use crate::interp::ops::control::no_native_state;
-use crate::native::{DIRECT_FLOATS, DIRECT_INTEGERS, DirectEntry, DirectFunction, DirectResult};
+use crate::interp::machine::context_state::ModuleState;
+use crate::interp::machine::direct_import::DirectImport;
+use crate::interp::ops::native_call::{in_native_frame, no_native_state};
+use crate::native::{DIRECT_FLOATS, DIRECT_INTEGERS, DirectEntry, DirectResult};
 use crate::status::{Result, Status};
 
 /// An export that machine code can call directly.
@@ -75,37 +73,6 @@ impl DirectEntry {
     pub fn of<E: DirectExport>() -> Option<DirectEntry> {
         let fits = E::INTEGERS <= DIRECT_INTEGERS && E::FLOATS <= DIRECT_FLOATS;
         fits.then(|| DirectEntry { function: enter::<E>, module: TypeId::of::<E::Module>() })
-    }
-}
-
-/// An import that is bound to an export with a direct entry. Machine code has its address.
-pub struct DirectImport {
-    function: DirectFunction,
-    module: Arc<dyn NativeModule>,
-    target: ImportTarget,
-}
-
-impl DirectImport {
-    /// None if the export has no direct entry, or one of another module.
-    pub fn new(module: &Arc<dyn NativeModule>, target: ImportTarget) -> Option<DirectImport> {
-        let entry = module.direct_entry(target.function)?;
-        let of: &dyn Any = &**module;
-        (of.type_id() == entry.module).then(|| DirectImport {
-            function: entry.function,
-            module: Arc::clone(module),
-            target,
-        })
-    }
-
-    /// The address of the function that machine code calls, with the machine and the address of this value.
-    pub fn function(&self) -> usize {
-        self.function as usize
-    }
-}
-
-impl fmt::Debug for DirectImport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("DirectImport").field(&self.target).finish()
     }
 }
 

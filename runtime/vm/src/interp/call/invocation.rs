@@ -3,20 +3,26 @@
 
 use std::borrow::Borrow;
 
+use vireo_core::blocking;
+
+use super::dispatcher;
 use crate::bytecode::CallId;
+use crate::bytecode::ListId;
 use crate::convention::{Argument, Convention, Kind};
 use crate::interp::code::import_site::ImportTarget;
+use crate::interp::frame::argument_layout::ArgumentLayout;
 use crate::interp::frame::descriptor::FrameDescriptor;
 use crate::interp::frame::registers::Registers;
 use crate::interp::frame::stack::CallStack;
-use crate::interp::machine::bound_modules::{BoundModule, ContextState, ModuleList, ModuleState};
-use crate::interp::machine::{ArgumentLayout, Machine, lookup};
-use crate::interp::ops::control::{self, Exit};
+use crate::interp::machine::Machine;
+use crate::interp::machine::bound_modules::{BoundModule, ModuleList, lookup};
+use crate::interp::machine::context_state::{ContextState, ModuleState};
+use crate::interp::machine::exit::Exit;
+use crate::interp::ops::native_call::in_native_frame;
 use crate::limits::Charge;
 use crate::limits::Limits;
-use crate::status::{BacktraceFrame, Result, Status, StatusCode};
-use crate::{BoxedWaitSource, Call, NativeModule, Outcome, Value, WaitSource};
-use vireo_core::blocking;
+use crate::status::{Result, Status};
+use crate::{BoxedWaitSource, Call, Outcome, Value, WaitSource};
 
 /// The outcome of polling an invocation.
 pub enum Poll {
@@ -138,7 +144,7 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
         }
         let (module_list, limits) = (self.module_list.borrow(), self.limits.borrow());
         let mut machine = Machine::resume(module_list, &mut self.stack, state, limits)?;
-        control::run(&mut machine)?;
+        dispatcher::run(&mut machine)?;
         if let Some(Exit::Returned(operands)) = machine.exit {
             let mut results = std::mem::take(&mut self.results);
             machine.take_results(operands, &mut results);
@@ -167,6 +173,13 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
 }
 
 impl Machine<'_> {
+    /// Moves the results of the outermost function, which it returns in these registers, out of its frame.
+    pub fn take_results(&mut self, operands: ListId, results: &mut Vec<Value>) {
+        let kinds = &self.function.convention().results;
+        let sources = self.code().list(operands);
+        results.extend(kinds.iter().zip(sources).map(|(kind, source)| self.frame.value(*kind, *source)));
+    }
+
     /// Why the program is suspended.
     #[cold]
     pub(in crate::interp) fn suspension(&mut self) -> Result<Poll> {
@@ -191,19 +204,6 @@ fn call_native(
         return Err(Status::internal(format!("module {} is not a native module of this program", target.module)));
     };
     module.call(target.function, &mut **state, call).map_err(|status| in_native_frame(&**module, target, status))
-}
-
-/// Adds the frame of a native function to the backtrace of its error.
-#[cold]
-pub(in crate::interp) fn in_native_frame(module: &dyn NativeModule, target: ImportTarget, status: Status) -> Status {
-    let function = module.exports().get(target.function).map_or("", |export| export.name);
-    status.with_frame(BacktraceFrame {
-        module: module.name().to_string(),
-        function: function.to_string(),
-        offset: None,
-        op: "",
-        location: None,
-    })
 }
 
 /// Fails if `args` are not those of `convention`.
@@ -293,14 +293,4 @@ fn values_of(kinds: &[Kind], call: &mut Call, mut results: Vec<Value>) -> Result
         results.push(value.ok_or_else(missing)?);
     }
     Ok(results)
-}
-
-/// The status code of the op `fail`. Zero is no failure and becomes `INTERNAL`; `DEFERRED`, which has a meaning for the
-/// machine, and unknown numbers become `UNKNOWN`.
-pub fn fail_code(status: i32) -> StatusCode {
-    match StatusCode::from_number(status as u32) {
-        _ if status == 0 => StatusCode::Internal,
-        None | Some(StatusCode::Deferred) => StatusCode::Unknown,
-        Some(code) => code,
-    }
 }

@@ -2,6 +2,7 @@
 //! for a direct import. Contexts of `vireo-session` make them.
 
 pub mod direct_import;
+pub mod dispatcher;
 pub mod invocation;
 pub mod ready_call;
 #[cfg(feature = "trace")]

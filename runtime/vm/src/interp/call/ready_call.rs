@@ -8,6 +8,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use super::dispatcher;
 use super::invocation::Invocation;
 use super::typed_call::{PassedList, PreparedCall, TypedPoll};
 use crate::bytecode::{AnyReg, ListId, VerifiedFunction};
@@ -15,12 +16,33 @@ use crate::interp::code::threaded_code::FunctionEntry;
 use crate::interp::frame::descriptor::FrameDescriptor;
 use crate::interp::frame::registers::Registers;
 use crate::interp::frame::stack::{CallStack, Stack};
-use crate::interp::machine::bound_modules::{ContextState, ModuleList, ModuleState};
+use crate::interp::machine::bound_modules::{ModuleList, lookup};
+use crate::interp::machine::context_state::{ContextState, ModuleState};
+use crate::interp::machine::exit::Exit;
 use crate::interp::machine::lent_references::{KeptBuffer, LentList};
-use crate::interp::machine::{Machine, RunningFrame, lookup};
-use crate::interp::ops::control::{self, Exit};
+use crate::interp::machine::{Machine, RunningFrame};
 use crate::limits::{Charge, Limits};
 use crate::status::Result;
+
+/// The state of a context, with the call that is ready to run.
+#[derive(Default)]
+pub struct CallState {
+    /// The state of the modules.
+    pub context: ContextState,
+    pub(super) ready: Option<Box<ReadyCall>>,
+    /// Calls that were not ready since one was made ready.
+    pub(super) unready_calls: u32,
+}
+
+impl CallState {
+    /// New state for the modules of `module_list`, as of [`ContextState::new`], with no call ready.
+    ///
+    /// # Errors
+    /// As [`ContextState::new`].
+    pub fn new(module_list: &ModuleList) -> Result<CallState> {
+        Ok(CallState { context: ContextState::new(module_list)?, ..CallState::default() })
+    }
+}
 
 /// A call of a bytecode function without limits, before the arguments are written. It has cache lines of its own,
 /// because what other threads read may lie beside it.
@@ -263,7 +285,7 @@ impl ReadyCall {
         load: impl FnOnce(&mut Registers, &[AnyReg]) -> Result<R>,
     ) -> Result<TypedPoll<'a, R>> {
         let mut ready = *self;
-        control::go_on(&mut ready.machine)?;
+        dispatcher::go_on(&mut ready.machine)?;
         if let Some(Exit::Returned(results)) = ready.machine.exit {
             let mut frame = ready.frame;
             return load(&mut frame, ready.results(results)).map(TypedPoll::Done);

@@ -11,19 +11,22 @@ use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
+use super::dispatcher;
 use super::invocation::{Invocation, Poll};
-use super::ready_call::ReadyCall;
+use super::ready_call::{CallState, ReadyCall};
 use crate::bytecode::{AnyReg, CallId};
 use crate::convention::{Convention, Kind};
 use crate::interp::code::import_site::ImportTarget;
 use crate::interp::code::threaded_code::FunctionEntry;
+use crate::interp::frame::argument_layout::ArgumentLayout;
 use crate::interp::frame::descriptor::FrameDescriptor;
 use crate::interp::frame::registers::Registers;
 use crate::interp::frame::stack::CallStack;
-use crate::interp::machine::bound_modules::{BoundModule, BytecodeModule, ContextState, ModuleList};
+use crate::interp::machine::bound_modules::{BoundModule, BytecodeModule, ModuleList, lookup};
+use crate::interp::machine::context_state::ContextState;
+use crate::interp::machine::exit::Exit;
 use crate::interp::machine::lent_references::{KeptBuffer, LendableObjects, LentList, may_be_lent_to};
-use crate::interp::machine::{ArgumentLayout, Machine, RunningFrame, lookup};
-use crate::interp::ops::control::{self, Exit};
+use crate::interp::machine::{Machine, RunningFrame};
 use crate::limits::{Charge, Limits};
 use crate::status::{Result, Status};
 use crate::{List, Obj, Object, Ref, Value};
@@ -403,13 +406,13 @@ impl PreparedCall {
         Ok(PreparedCall { id, module_list, target, convention, frame, may_be_lent_to, native_entry, limits })
     }
 
-    /// How the function is entered, as [`control::function_entry`] says.
+    /// How the function is entered, as [`dispatcher::function_entry`] says.
     #[inline]
     pub fn entry(&self, module: &BytecodeModule) -> Option<FunctionEntry> {
         if let Some(entry) = self.native_entry.get() {
             return Some(*entry);
         }
-        let entry = control::function_entry(module, self.target, &self.limits)?;
+        let entry = dispatcher::function_entry(module, self.target, &self.limits)?;
         if entry.is_native {
             return Some(*self.native_entry.get_or_init(|| entry));
         }
@@ -421,11 +424,11 @@ impl PreparedCall {
     ///
     /// # Errors
     /// As for a call.
-    pub fn count_unready(self: &Arc<Self>, state: &mut ContextState, at_once: bool) -> Result<()> {
+    pub fn count_unready(self: &Arc<Self>, state: &mut CallState, at_once: bool) -> Result<()> {
         state.unready_calls += 1;
         if at_once && state.ready.is_none() || state.unready_calls > MAX_UNREADY_CALLS {
             state.unready_calls = 0;
-            state.ready = ReadyCall::new(self, state)?;
+            state.ready = ReadyCall::new(self, &mut state.context)?;
         }
         Ok(())
     }
@@ -449,13 +452,15 @@ impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
     /// # Errors
     /// As [`TypedTarget::call`].
     #[inline]
-    pub fn call_ready(&self, state: &mut ContextState, params: P) -> Result<TypedPoll<'_, R>> {
+    pub fn call_ready(&self, state: &mut CallState, params: P) -> Result<TypedPoll<'_, R>> {
         let Some(mut ready) = state.ready.take_if(|ready| ready.is_of(&self.prepared)) else {
             return self.call_unready(state, params);
         };
         let mut frame = ready.frame();
         params.store(&mut frame);
-        let Some(registers) = ready.run(state) else { return ready.go_on(&self.prepared, state, R::load) };
+        let Some(registers) = ready.run(&mut state.context) else {
+            return ready.go_on(&self.prepared, &mut state.context, R::load);
+        };
         let results = R::load(&mut frame, if R::KINDS.is_empty() { &[] } else { ready.results(registers) });
         if ready.reset() {
             state.ready = Some(ready);
@@ -467,16 +472,16 @@ impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
     ///
     /// # Errors
     /// As for a call.
-    fn make_ready(&self, state: &mut ContextState) -> Result<()> {
+    fn make_ready(&self, state: &mut CallState) -> Result<()> {
         let mut ready = state.ready.take();
         let is_ready = match &mut ready {
-            Some(ready) => ready.is_of(&self.prepared) || ready.redirect(&self.prepared, state)?,
+            Some(ready) => ready.is_of(&self.prepared) || ready.redirect(&self.prepared, &mut state.context)?,
             None => false,
         };
         if !is_ready {
             // The stack of the one that was ready is free for this one.
             drop(ready);
-            ready = ReadyCall::new(&self.prepared, state)?;
+            ready = ReadyCall::new(&self.prepared, &mut state.context)?;
         }
         state.ready = ready;
         Ok(())
@@ -484,8 +489,8 @@ impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
 
     /// Calls the function, and makes the next call ready.
     #[cold]
-    fn call_unready(&self, state: &mut ContextState, params: P) -> Result<TypedPoll<'_, R>> {
-        let called = self.call(state, params, &self.prepared.limits)?;
+    fn call_unready(&self, state: &mut CallState, params: P) -> Result<TypedPoll<'_, R>> {
+        let called = self.call(&mut state.context, params, &self.prepared.limits)?;
         self.prepared.count_unready(state, true)?;
         Ok(called)
     }
@@ -508,7 +513,7 @@ impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
         let poll = {
             let running = RunningFrame { index: target.module, module, function, frame };
             let mut machine = Machine::new(module_list, running, &mut stack, state, limits);
-            control::run(&mut machine)?;
+            dispatcher::run(&mut machine)?;
             if let Some(Exit::Returned(operands)) = machine.exit {
                 return R::load(&mut machine.frame, function.decoded().list(operands)).map(TypedPoll::Done);
             }
@@ -545,7 +550,7 @@ impl<P: PassedList + Clone> TypedTarget<P, ()> {
     /// may have changed it. The objects are lent to calls of this function only.
     pub unsafe fn call_each<A: AsRef<P>>(
         &self,
-        state: &mut ContextState,
+        state: &mut CallState,
         lendable: &mut LendableObjects,
         arguments: &mut A,
         next: &mut impl FnMut(&mut A, Option<&Obj<List>>) -> Result<bool>,
@@ -574,7 +579,7 @@ impl<P: PassedList + Clone> TypedTarget<P, ()> {
     #[inline]
     unsafe fn call_lent(
         &self,
-        state: &mut ContextState,
+        state: &mut CallState,
         params: &P,
         lent: Option<&LentList>,
         buffers: &mut Vec<KeptBuffer>,
@@ -585,9 +590,9 @@ impl<P: PassedList + Clone> TypedTarget<P, ()> {
         };
         // SAFETY: the caller guarantees that the list is one of the arguments and has not changed. `params` keep the
         // arguments, and the list its elements.
-        let is_untouched = unsafe { ready.run_lent(state, params, lent, buffers) };
+        let is_untouched = unsafe { ready.run_lent(&mut state.context, params, lent, buffers) };
         if !is_untouched && !ready.returned() {
-            return ready.go_on(&self.prepared, state, <()>::load).map(Some);
+            return ready.go_on(&self.prepared, &mut state.context, <()>::load).map(Some);
         }
         if is_untouched || ready.reset() {
             state.ready = Some(ready);

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use super::invocation::{Invocation, Poll, check_arguments, place_arguments};
+use super::ready_call::CallState;
 use super::typed_call::{PreparedCall, TypedPoll};
 use crate::Value;
 use crate::bytecode::AnyReg;
 use crate::interp::code::import_site::ImportTarget;
 use crate::interp::frame::registers::Registers;
-use crate::interp::machine::bound_modules::{ContextState, ModuleList};
+use crate::interp::machine::bound_modules::ModuleList;
 use crate::limits::Limits;
 use crate::status::Result;
 
@@ -33,12 +34,7 @@ impl ValueTarget {
     /// # Errors
     /// As [`Invocation::new`] and [`Invocation::poll`].
     #[inline]
-    pub fn call(
-        &self,
-        state: &mut ContextState,
-        args: &[Value],
-        results: &mut Vec<Value>,
-    ) -> Result<TypedPoll<'_, ()>> {
+    pub fn call(&self, state: &mut CallState, args: &[Value], results: &mut Vec<Value>) -> Result<TypedPoll<'_, ()>> {
         let convention = &self.0.convention;
         check_arguments(convention, args)?;
         let Some(mut ready) = state.ready.take_if(|ready| ready.is_of(&self.0)) else {
@@ -51,7 +47,9 @@ impl ValueTarget {
                 .extend(convention.results.iter().zip(registers).map(|(kind, register)| frame.value(*kind, *register)));
             Ok(())
         };
-        let Some(registers) = ready.run(state) else { return ready.go_on(&self.0, state, load) };
+        let Some(registers) = ready.run(&mut state.context) else {
+            return ready.go_on(&self.0, &mut state.context, load);
+        };
         load(&mut frame, ready.results(registers))?;
         if ready.reset() {
             state.ready = Some(ready);
@@ -64,14 +62,14 @@ impl ValueTarget {
     #[cold]
     fn call_unready(
         &self,
-        state: &mut ContextState,
+        state: &mut CallState,
         args: &[Value],
         results: &mut Vec<Value>,
     ) -> Result<TypedPoll<'_, ()>> {
         let PreparedCall { module_list, target, limits, .. } = &*self.0;
         let mut invocation = Invocation::new(&**module_list, *target, args, &**limits)?;
         invocation.return_into(std::mem::take(results));
-        match invocation.poll(state)? {
+        match invocation.poll(&mut state.context)? {
             Poll::Done(values) => *results = values,
             poll => return Ok(TypedPoll::Suspended(Box::new((invocation, poll)))),
         }

@@ -9,9 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::pinned_list::PinnedList;
-use super::threaded_code::NO_INSTRUCTION;
 use crate::interp::frame::instruction::{
-    CALL_INSTRUCTIONS, Ip, ThreadedCallSite, ThreadedInstruction, instructions_of,
+    CALL_INSTRUCTIONS, Ip, NO_INSTRUCTION, ThreadedCallSite, ThreadedInstruction, instructions_of,
 };
 use crate::limits::Charge;
 

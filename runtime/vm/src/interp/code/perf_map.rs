@@ -1,7 +1,6 @@
 //! The perf map: the file in which `perf` looks up the names of generated code. The JIT adds a line for each function
 //! that it installs.
 
-use crate::visible_text::visible;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -9,6 +8,7 @@ use std::sync::{Mutex, OnceLock};
 
 use crate::limits::check_available;
 use crate::status::{Result, Status};
+use crate::visible_text::visible;
 
 static FILE: OnceLock<Mutex<File>> = OnceLock::new();
 

@@ -8,13 +8,10 @@ use super::native_code::NativeTier;
 use super::pinned_list::PinnedList;
 use crate::interp::frame::carried_register::CarriedRegister;
 use crate::interp::frame::instruction::{
-    CALL_INSTRUCTIONS, CarriedValues, Ip, ReturnOperands, ThreadedCallSite, ThreadedInstruction,
+    CALL_INSTRUCTIONS, CarriedValues, Ip, NO_INSTRUCTION, ReturnOperands, ThreadedCallSite, ThreadedInstruction,
 };
 use crate::interp::frame::registers::Registers;
 use crate::limits::Charge;
-
-/// Index of an instruction that does not exist.
-pub const NO_INSTRUCTION: u32 = u32::MAX;
 
 /// How a function is entered at its first op: by the instruction, with the loop header and the carried register.
 #[derive(Clone, Copy)]

@@ -40,6 +40,9 @@ pub struct ThreadedInstruction {
     operands: MaybeUninit<u64>,
 }
 
+/// Index of an instruction that does not exist.
+pub const NO_INSTRUCTION: u32 = u32::MAX;
+
 /// An instruction pointer.
 pub type Ip = *const ThreadedInstruction;
 

@@ -1,6 +1,7 @@
 //! The [`Frame`] trait: access to registers and globals for the handlers of ops that are made of primitives. The loop
 //! dispatcher and the threaded dispatcher implement it and run the same generated bodies.
 
+pub mod argument_layout;
 pub mod carried_register;
 pub mod descriptor;
 pub mod header;

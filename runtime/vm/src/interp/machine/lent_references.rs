@@ -11,7 +11,7 @@
 
 use std::mem::ManuallyDrop;
 
-use super::bound_modules::RodataSegment;
+use super::context_state::RodataSegment;
 use crate::bytecode::{Callee, VerifiedFunction};
 use crate::convention::Kind;
 use crate::interp::frame::header::header_of;
@@ -78,7 +78,7 @@ const MAX_KEPT_BYTES: u64 = 16 << 10;
 /// loads references to data of the module at `DATA`, which are lent, too. The register that it writes must not be one
 /// of `OWNED`.
 pub mod offsets {
-    use crate::interp::machine::bound_modules::RodataSegment;
+    use crate::interp::machine::context_state::RodataSegment;
     use crate::interp::machine::lent_references::{LentList, LentReferences};
 
     const LENT: usize = std::mem::offset_of!(LentReferences, list);

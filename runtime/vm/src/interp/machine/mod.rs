@@ -4,22 +4,24 @@
 //! Generated handlers use only the accessors here, so the storage of registers can change without them.
 
 pub(in crate::interp) mod bound_modules;
+pub(in crate::interp) mod context_state;
+pub mod direct_import;
+pub(in crate::interp) mod exit;
 pub mod lent_references;
 pub(in crate::interp) mod trace_sink;
 
 use std::any::Any;
 
-use self::bound_modules::{BoundModule, BytecodeModule, ContextState, ModuleList, ModuleState, RodataSegment};
+use self::bound_modules::{BytecodeModule, ModuleList, lookup};
+use self::context_state::{ContextState, ModuleState, RodataSegment};
+use self::exit::{Continuation, Exit};
 use self::lent_references::LentReferences;
 use crate::bytecode::{AnyReg, Decoded, ListId, RefReg, RodataId, TypeId, VerifiedFunction};
-use crate::convention::Kind;
 use crate::interp::Limits;
 use crate::interp::frame::Frame;
 use crate::interp::frame::descriptor::BoundFunction;
 use crate::interp::frame::registers::Registers;
 use crate::interp::frame::stack::Stack;
-use crate::interp::ops::control::Exit;
-use crate::interp::threaded::Continuation;
 use crate::limits::{Granted, LentSteps, check_interval};
 use crate::list::ListType;
 use crate::status::{BacktraceFrame, Result, Status};
@@ -443,68 +445,4 @@ pub(in crate::interp) struct RunningFrame<'a> {
     pub module: &'a BytecodeModule,
     pub function: &'a VerifiedFunction,
     pub frame: Registers,
-}
-
-/// The function `function` of bytecode module `module`.
-///
-/// # Errors
-/// `INTERNAL` if there is no such function, which the verifier and the binding of imports exclude.
-#[inline]
-pub fn lookup(
-    module_list: &ModuleList,
-    module: usize,
-    function: usize,
-) -> Result<(&BytecodeModule, &VerifiedFunction)> {
-    let Some(BoundModule::Bytecode(module)) = module_list.modules.get(module) else {
-        return Err(Status::internal(format!("module {module} is not a bytecode module of this program")));
-    };
-    let code = module
-        .functions
-        .get(function)
-        .ok_or_else(|| Status::internal(format!("module `{}` has no function {function}", module.name)))?;
-    Ok((module, code))
-}
-
-/// The layout of arguments in a frame: 64-bit values go to the next even slot, references to their own bank.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ArgumentLayout {
-    slot: usize,
-    reference: usize,
-}
-
-impl ArgumentLayout {
-    /// The layout before the first argument.
-    pub const EMPTY: ArgumentLayout = ArgumentLayout { slot: 0, reference: 0 };
-
-    /// Places the next value: its slot, or its ref register.
-    #[inline]
-    pub const fn place(&mut self, kind: Kind) -> usize {
-        match kind {
-            Kind::Ref => {
-                self.reference += 1;
-                self.reference - 1
-            }
-            Kind::I32 | Kind::F32 => {
-                self.slot += 1;
-                self.slot - 1
-            }
-            Kind::I64 | Kind::F64 => {
-                let slot = self.slot.next_multiple_of(2);
-                self.slot = slot + 2;
-                slot
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wide_arguments_land_on_even_slots() {
-        let mut layout = ArgumentLayout::default();
-        let kinds = [Kind::I32, Kind::I64, Kind::I32, Kind::Ref, Kind::F32, Kind::F64, Kind::Ref, Kind::F64];
-        assert_eq!(kinds.map(|kind| layout.place(kind)), [0, 2, 4, 0, 5, 6, 1, 8]);
-    }
 }

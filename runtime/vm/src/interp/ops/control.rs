@@ -1,26 +1,20 @@
-//! The control ops: branches, calls, returns, suspension, and reports to the host. The generated dispatch calls one
-//! function here for each, and invocations call [`run`], which chooses the dispatcher.
+//! The control ops: branches, calls, returns, suspension, and reports to the host. The generated handlers call one
+//! function here for each.
 //!
 //! Each handler returns a [`Flow`]: where execution continues. A call pushes a frame and never recurses, so the depth
 //! of a program is bounded by the limit of its stack alone.
 
-use crate::bytecode::{
-    AnyReg, CallId, Callee, CasesId, EdgeId, ImportId, ListId, Marshal, Passing, Remap, RodataId, StringId, Word,
-};
+use crate::Value;
+use crate::bytecode::{AnyReg, CallId, Callee, CasesId, EdgeId, ImportId, ListId, Remap, StringId};
 use crate::convention::Kind;
-use crate::generated::vm::interp::dispatch as ops;
-use crate::interp::call::invocation::{fail_code, in_native_frame};
-use crate::interp::code::import_site::ImportTarget;
-use crate::interp::code::threaded_code::FunctionEntry;
 use crate::interp::frame::Frame;
+use crate::interp::frame::argument_layout::ArgumentLayout;
 use crate::interp::frame::descriptor::FrameDescriptor;
-use crate::interp::machine::bound_modules::{BoundModule, BytecodeModule, ContextState, ModuleState};
-use crate::interp::machine::{ArgumentLayout, Machine, lookup};
-use crate::interp::threaded;
-use crate::limits::{Dispatch, Limits, Tier};
-use crate::native::move_out;
+use crate::interp::machine::Machine;
+use crate::interp::machine::bound_modules::{BoundModule, BytecodeModule, lookup};
+use crate::interp::machine::exit::Exit;
+use crate::status::StatusCode;
 use crate::status::{Result, Status};
-use crate::{BoxedWaitSource, Call, NativeModule, Outcome, Value};
 
 /// Where execution continues after a control op.
 pub enum Flow {
@@ -33,60 +27,6 @@ pub enum Flow {
     /// Not before the next poll. `Machine::exit` has the reason; it is not in here, so that a flow is returned in
     /// registers.
     Exit,
-}
-
-/// Why the machine stopped without an error.
-pub enum Exit {
-    /// The outermost function returns these registers of its frame, which is still there.
-    Returned(ListId),
-    /// The program yielded.
-    Yielded,
-    /// A native function waits for this source.
-    Waiting(BoxedWaitSource),
-}
-
-/// Resolves how ops are dispatched; the result is never `Auto`.
-#[inline]
-pub(in crate::interp) fn dispatch(limits: &Limits) -> Dispatch {
-    match (limits.dispatch, limits.tier) {
-        (Dispatch::Auto, Tier::Compiled) => Dispatch::Compiled,
-        (Dispatch::Auto, Tier::Traced) => Dispatch::Traced,
-        (Dispatch::Auto, _) if threaded::is_fast() => Dispatch::Threaded,
-        (Dispatch::Auto, _) => Dispatch::Loop,
-        (chosen, _) => chosen,
-    }
-}
-
-/// Runs until the outermost function returns or something suspends the machine: `Machine::exit` says which.
-#[inline]
-pub fn run(machine: &mut Machine<'_>) -> Result<()> {
-    let result = match dispatch(machine.limits) {
-        Dispatch::Loop | Dispatch::Auto => ops::run(machine, false),
-        Dispatch::Threaded | Dispatch::Tiered | Dispatch::Kernels | Dispatch::Compiled => threaded::run(machine),
-        #[cfg(feature = "trace")]
-        Dispatch::Traced => crate::interp::call::traced_dispatcher::run(machine),
-        #[cfg(not(feature = "trace"))]
-        Dispatch::Traced => {
-            Err(Status::unimplemented("ops are not traced: the library was built without the feature `trace`"))
-        }
-    };
-    result.map_err(|status| machine.with_backtrace(status))
-}
-
-/// How a function of a module is entered by calls within these limits, if its ops are threaded and the tier-up does not
-/// count its calls.
-pub fn function_entry(module: &BytecodeModule, target: ImportTarget, limits: &Limits) -> Option<FunctionEntry> {
-    match dispatch(limits) {
-        Dispatch::Threaded | Dispatch::Tiered | Dispatch::Kernels | Dispatch::Compiled => {
-            threaded::function_entry(module, target, limits)
-        }
-        Dispatch::Auto | Dispatch::Loop | Dispatch::Traced => None,
-    }
-}
-
-/// Goes on where the handlers of a function that was entered have stopped, as [`run`] does.
-pub fn go_on(machine: &mut Machine<'_>) -> Result<()> {
-    threaded::after_entry(machine).map_err(|status| machine.with_backtrace(status))
 }
 
 #[inline(always)]
@@ -120,7 +60,8 @@ pub fn cond_break(cx: &mut Machine<'_>, _condition: i32, target: EdgeId) -> Resu
 
 pub fn yield_(cx: &mut Machine<'_>, target: EdgeId) -> Result<Flow> {
     if let Flow::Jump(pc) = cx.branch(target)? {
-        cx.suspend_at(pc);
+        // Where the frame continues when the invocation is resumed.
+        cx.stack.pc = pc;
     }
     Ok(cx.exit(Exit::Yielded))
 }
@@ -259,11 +200,6 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Makes the running frame continue at `pc` when the invocation is resumed.
-    fn suspend_at(&mut self, pc: usize) {
-        self.stack.pc = pc;
-    }
-
     fn import(&self, import: ImportId) -> Result<&'a crate::interp::Import> {
         let module: &'a BytecodeModule = self.module;
         let found = module.imports.get(import.index());
@@ -287,194 +223,19 @@ impl<'a> Machine<'a> {
         Ok(Flow::Frame)
     }
 
-    /// Moves the results of the outermost function, which it returns in these registers, out of its frame.
-    pub fn take_results(&mut self, operands: ListId, results: &mut Vec<Value>) {
-        let kinds = &self.function.convention().results;
-        let sources = self.code().list(operands);
-        results.extend(kinds.iter().zip(sources).map(|(kind, source)| self.frame.value(*kind, *source)));
-    }
-
     /// The operands of a report; references with the MOVE bit are moved out of their registers.
     fn reported(&mut self, operands: ListId) -> Vec<Value> {
         let kind = |source: &AnyReg| if source.is_ref() { Kind::Ref } else { Kind::I32 };
         self.code().list(operands).iter().map(|source| self.frame.value(kind(source), *source)).collect()
     }
-
-    /// Calls a native function with `pending`, or with what is in the registers that `marshal` names, and writes its
-    /// results to registers. False if it waits: the call is then kept as pending, and the op is executed again at the
-    /// next poll. The arguments of `rodata`, by their position among the references, are given back to these segments
-    /// of the running module if the function leaves them.
-    #[inline(always)]
-    pub(in crate::interp) fn call_native(
-        &mut self,
-        module: &dyn NativeModule,
-        target: ImportTarget,
-        marshal: &Marshal,
-        rodata: &[(u16, RodataId)],
-        pending: Option<Box<Call>>,
-    ) -> Result<bool> {
-        match pending {
-            Some(call) => self.state.recycled_call = Some(call),
-            None => self.marshal(marshal),
-        }
-        let outcome =
-            if self.is_limited() { self.invoke_within_limits(module, target) } else { self.invoke(module, target) };
-        match outcome {
-            Ok(Outcome::Return) => {}
-            Ok(Outcome::Wait(wait)) => {
-                self.wait_for(wait);
-                return Ok(false);
-            }
-            Err(status) => {
-                // Its references are released.
-                self.state.recycled_call = None;
-                return Err(status);
-            }
-        }
-        let running = self.module_index();
-        let ContextState { modules, recycled_call: Some(call), .. } = &mut *self.state else {
-            return Err(no_native_state(target));
-        };
-        let call: &mut Call = call;
-        if !rodata.is_empty()
-            && let Some(ModuleState::Bytecode { rodata: segments, .. }) = modules.get_mut(running)
-        {
-            for (position, id) in rodata {
-                let reference = call.refs.get_mut(usize::from(*position)).and_then(Option::take);
-                if let (Some(reference), Some(segment)) = (reference, segments.get_mut(id.index())) {
-                    segment.give_back(reference);
-                }
-            }
-        }
-        // Lent references return before the results are written, because a result may go to the same register. The
-        // others are released.
-        let mut frame = self.frame;
-        move_out(&mut call.refs, &marshal.refs, |(reg, passing), reference| {
-            if *passing == Passing::Lend {
-                // The register is null since the reference was lent.
-                std::mem::forget(std::mem::replace(frame.reference_at_mut(*reg), reference));
-            } else {
-                drop(reference);
-            }
-        });
-        if call.result_words.len() < marshal.result_words.len() || call.result_refs.len() < marshal.result_refs.len() {
-            self.state.recycled_call = None;
-            return Err(fewer_results(module, target));
-        }
-        for (word, target) in call.result_words.iter().zip(&marshal.result_words) {
-            match *target {
-                Word::Wide(reg) => frame.set_wide(reg.index(), *word),
-                Word::Narrow(reg) => frame.set_word(reg.index(), *word as u32),
-                // Results are no spans.
-                Word::Count(_) => {}
-            }
-        }
-        move_out(&mut call.result_refs, &marshal.result_refs, |target, reference| {
-            let old = std::mem::replace(frame.reference_at_mut(*target), reference);
-            drop(old);
-        });
-        Ok(true)
-    }
-
-    /// Calls a native function with the arguments of `recycled_call`.
-    #[inline(always)]
-    fn invoke(&mut self, module: &dyn NativeModule, target: ImportTarget) -> Result<Outcome> {
-        let ContextState { modules, recycled_call, .. } = &mut *self.state;
-        let Some(ModuleState::Native(state)) = modules.get_mut(target.module) else {
-            return Err(no_native_state(target));
-        };
-        let guard = DroppedByPanic(recycled_call);
-        let Some(call) = &mut *guard.0 else { return Err(no_native_state(target)) };
-        let result = module.call(target.function, &mut **state, call);
-        std::mem::forget(guard);
-        result.map_err(|status| in_native_frame(module, target, status))
-    }
-
-    /// As `invoke`, for calls whose limits bound more than sizes.
-    #[inline(never)]
-    fn invoke_within_limits(&mut self, module: &dyn NativeModule, target: ImportTarget) -> Result<Outcome> {
-        // The function may run programs that use the same fuel.
-        let lent = self.lend_steps();
-        let outcome = self.invoke(module, target)?;
-        if let Outcome::Return = outcome {
-            self.check_after_call()?;
-            self.reclaim_steps(lent);
-        }
-        Ok(outcome)
-    }
-
-    /// Suspends the invocation until the callee of a native call is ready to go on.
-    #[cold]
-    fn wait_for(&mut self, wait: BoxedWaitSource) {
-        self.stack.pending = self.state.recycled_call.take();
-        self.suspend_at(self.pc);
-        self.exit = Some(Exit::Waiting(wait));
-    }
-
-    /// Makes `recycled_call` a native call with what is in the registers that `marshal` names.
-    #[inline(always)]
-    fn marshal(&mut self, marshal: &Marshal) {
-        let mut frame = self.frame;
-        let call: &mut Call = match &mut self.state.recycled_call {
-            Some(call) => call,
-            none => none.insert(new_call()),
-        };
-        if !call.refs.is_empty() || !call.result_refs.is_empty() {
-            clear_after_panic(call);
-        }
-        call.result_words.clear();
-        call.words.clear();
-        call.words.extend(marshal.words.iter().map(|word| match *word {
-            Word::Narrow(reg) => u64::from(frame.word(reg.index())),
-            Word::Wide(reg) => frame.wide(reg),
-            Word::Count(count) => u64::from(count),
-        }));
-        call.refs.extend(marshal.refs.iter().map(|(reg, passing)| {
-            let place = frame.reference_at_mut(*reg);
-            if *passing == Passing::Copy { place.clone() } else { place.take() }
-        }));
-        call.lent = marshal.lent;
-    }
 }
 
-#[cold]
-fn new_call() -> Box<Call> {
-    Box::default()
-}
-
-/// A call that is dropped if its function panics, so that the context does not hold its references.
-struct DroppedByPanic<'a>(&'a mut Option<Box<Call>>);
-
-impl Drop for DroppedByPanic<'_> {
-    fn drop(&mut self) {
-        *self.0 = None;
-    }
-}
-
-/// Clears what a destructor that has panicked left in the call.
-#[cold]
-fn clear_after_panic(call: &mut Call) {
-    call.clear();
-}
-
-#[cold]
-pub(in crate::interp) fn no_native_state(target: ImportTarget) -> Status {
-    Status::internal(format!("module {} has no state of a native module", target.module))
-}
-
-#[cold]
-fn fewer_results(module: &dyn NativeModule, target: ImportTarget) -> Status {
-    let function = module.exports().get(target.function).map_or("", |export| export.name);
-    Status::internal(format!("`{}.{function}` returned fewer results than its convention has", module.name()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_threaded_dispatcher_runs_where_calls_are_jumps() {
-        let chosen = if cfg!(all(sibling_calls, not(debug_assertions))) { Dispatch::Threaded } else { Dispatch::Loop };
-        assert_eq!(dispatch(&Limits::default()), chosen);
+/// The status code of the op `fail`. Zero is no failure and becomes `INTERNAL`; `DEFERRED`, which has a meaning for the
+/// machine, and unknown numbers become `UNKNOWN`.
+pub fn fail_code(status: i32) -> StatusCode {
+    match StatusCode::from_number(status as u32) {
+        _ if status == 0 => StatusCode::Internal,
+        None | Some(StatusCode::Deferred) => StatusCode::Unknown,
+        Some(code) => code,
     }
 }

@@ -7,9 +7,10 @@
 use super::siphash::{self, Hasher};
 use crate::buffer::BufferLayout;
 use crate::bytecode::{AnyReg, GlobalRef, RefReg, RodataId, TypeId};
-pub use crate::generated::vm::interp::Helpers;
 use crate::interp::frame::Frame;
 use crate::interp::machine::Machine;
+
+pub use crate::generated::vm::interp::Helpers;
 use crate::limits::Charge;
 use crate::limits::work::{self, WorkCount};
 use crate::list::{Element, ElementType, ListType};

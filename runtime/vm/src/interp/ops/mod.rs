@@ -3,4 +3,5 @@
 
 pub mod control;
 pub mod helpers;
+pub mod native_call;
 mod siphash;

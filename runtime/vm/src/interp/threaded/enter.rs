@@ -8,6 +8,8 @@ use super::handler::handler_at;
 use super::handlers::{STOP, stop};
 use crate::interp::frame::instruction::{CarriedValues, Ip};
 use crate::interp::machine::Machine;
+#[cfg(not(sibling_calls))]
+use crate::interp::machine::exit::Continuation;
 
 /// Runs handlers from `ip` on until one stops, and leaves the instruction and the frame in `cx.continuation`.
 ///
@@ -23,7 +25,7 @@ pub(super) unsafe fn enter(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carrie
         {
             stop(ip, slots, cx, carried);
             loop {
-                let super::Continuation { ip, slots, carried } = (*cx).continuation;
+                let Continuation { ip, slots, carried } = (*cx).continuation;
                 if begin(ip, slots, cx, carried) == STOP {
                     break;
                 }

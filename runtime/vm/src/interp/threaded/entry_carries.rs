@@ -12,7 +12,7 @@
 
 use smallvec::SmallVec;
 
-use super::{OpBody, OpVisitor, TestBody};
+use super::body::{OpBody, OpVisitor, TestBody};
 use crate::bytecode::{BlockId, Callee, Decoded, EdgeId, Op, Reg, VerifiedFunction};
 use crate::convention::Kind;
 use crate::generated::vm::interp::threaded as generated;

@@ -1,4 +1,4 @@
-//! [`Handler`]: the type of the functions that execute threaded instructions.
+//! [`Handler`]: the type of the functions that execute threaded instructions, and how those of branches are told apart.
 
 use crate::interp::frame::instruction::{CarriedValues, HandlerAddress, Ip};
 use crate::interp::machine::Machine;
@@ -28,3 +28,29 @@ pub(super) unsafe fn handler_at(ip: Ip) -> Handler {
     // `address_of` takes no other, and machine code has the same convention.
     unsafe { std::mem::transmute::<HandlerAddress, Handler>((*ip).handler()) }
 }
+
+/// When a fused comparison and branch counts as a backward branch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum TickWhen {
+    /// It is a forward branch, or has been counted.
+    Never,
+    /// When it is taken, as any backward branch.
+    Taken,
+    /// Whatever the result is: the test of a rotated loop stands for the backward branch to it.
+    Always,
+}
+
+pub(super) const NEVER: usize = TickWhen::Never as usize;
+pub(super) const TAKEN: usize = TickWhen::Taken as usize;
+pub(super) const ALWAYS: usize = TickWhen::Always as usize;
+
+/// The handlers of a fused comparison and branch, in the order of `branch_variant`.
+pub type BranchHandlers = [Handler; 6];
+
+/// The index in [`BranchHandlers`] of the handler for a branch that counts so, to the loop header or elsewhere.
+pub(super) const fn branch_variant(counts: TickWhen, to_loop_header: bool) -> usize {
+    counts as usize * 2 + to_loop_header as usize
+}
+
+/// The index of the handler for a branch that is not counted and leads elsewhere.
+pub const FORWARD_BRANCH: usize = branch_variant(TickWhen::Never, false);

@@ -2,25 +2,27 @@
 //! copies, calls and returns. The code builder stores their addresses in instructions; `enter.rs` runs them.
 //! `cargo xtask handlers` holds their machine code to `xtask/handlers.txt`.
 
-use std::sync::atomic::Ordering;
-
+use super::body::{HelperBody, OpBody};
+use super::handler::ALWAYS;
+use super::handler::BranchHandlers;
+use super::handler::NEVER;
+use super::handler::TAKEN;
 #[cfg(sibling_calls)]
 use super::handler::handler_at;
 use super::handler::{Handler, address_of};
-use super::import_site;
-use super::operands::{ConditionalBranch, FusedBranch, HelperOp, WordReturn, at_distance};
-use super::{FusedTestFrame, HandlerFrame, HelperBody, OpBody};
-use crate::bytecode::{ListId, RefReg, Reg};
+use super::handler_frame::{FusedTestFrame, HandlerFrame};
+use super::import_call::execute_import;
+use super::op_execution::After;
+use super::op_execution::execute_cold;
+use super::op_execution::execute_helper;
+use super::operands::{ConditionalBranch, FusedBranch, HelperOp, at_distance};
+use crate::bytecode::{RefReg, Reg};
 use crate::interp::code::import_site::ImportSite;
 use crate::interp::frame::carried_register::CarriedRegister;
-use crate::interp::frame::header::header_of;
-use crate::interp::frame::instruction::{
-    CALL_INSTRUCTIONS, CallOperands, CarriedValues, Ip, ReturnOperands, ThreadedCallSite, ThreadedInstruction,
-    entry_of, instructions_of, operands_before, operands_of,
-};
+use crate::interp::frame::instruction::{CarriedValues, Ip, ThreadedInstruction, instructions_of, operands_of};
 use crate::interp::frame::registers::Registers;
 use crate::interp::machine::Machine;
-use crate::interp::ops::control::Exit;
+use crate::interp::machine::exit::Continuation;
 
 /// The return value of a handler that stopped.
 pub(super) const STOP: usize = 0;
@@ -92,19 +94,8 @@ pub(super) unsafe extern "C-unwind" fn stop(
     carried: CarriedValues,
 ) -> usize {
     // SAFETY: the machine is ours to use.
-    unsafe { (*cx).continuation = super::Continuation { ip, slots, carried } };
+    unsafe { (*cx).continuation = Continuation { ip, slots, carried } };
     STOP
-}
-
-/// How handlers continue after a cold op.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum After {
-    /// At the next op of the same frame.
-    Next,
-    /// At `cx.continuation`.
-    Continuation,
-    /// Not at all: the handler returns.
-    Stop,
 }
 
 /// The handler of ops on the cold path: the loop dispatcher executes the op, and the handlers continue after it.
@@ -115,7 +106,7 @@ pub unsafe extern "C-unwind" fn cold(ip: Ip, slots: *mut u32, cx: *mut Machine<'
     // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a
     // [`Handler`] gets.
     unsafe {
-        let after = super::execute_cold(cx, slots, operands_of::<u32>(ip).read() as usize);
+        let after = execute_cold(cx, slots, operands_of::<u32>(ip).read() as usize);
         go_on::<u32>(after, ip, slots, cx, carried)
     }
 }
@@ -134,7 +125,7 @@ pub(super) unsafe extern "C-unwind" fn helper<B: HelperBody>(
     // [`Handler`] gets.
     unsafe {
         let HelperOp { pc, operands } = &*operands_of::<HelperOp<B::Operands>>(ip);
-        let after = super::execute_helper::<B>(cx, slots, *pc as usize, operands);
+        let after = execute_helper::<B>(cx, slots, *pc as usize, operands);
         go_on::<HelperOp<B::Operands>>(after, ip, slots, cx, carried)
     }
 }
@@ -149,7 +140,7 @@ pub(super) unsafe extern "C-unwind" fn import_call(
     // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a
     // [`Handler`] gets; sites live as long as the code.
     unsafe {
-        let after = import_site::execute(cx, slots, &*operands_of::<*const ImportSite>(ip).read());
+        let after = execute_import(cx, slots, &*operands_of::<*const ImportSite>(ip).read());
         go_on::<*const ImportSite>(after, ip, slots, cx, carried)
     }
 }
@@ -173,7 +164,7 @@ pub(super) unsafe fn go_on<T>(
             After::Stop => STOP,
             After::Next => next::<T>(ip, slots, cx, carried),
             After::Continuation => {
-                let super::Continuation { ip, slots, carried } = (*cx).continuation;
+                let Continuation { ip, slots, carried } = (*cx).continuation;
                 jump(ip, slots, cx, carried)
             }
         }
@@ -224,32 +215,6 @@ pub unsafe extern "C-unwind" fn op<B: OpBody, const CARRIED: usize>(
         }
     }
 }
-
-/// When a fused comparison and branch counts as a backward branch.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum TickWhen {
-    /// It is a forward branch, or has been counted.
-    Never,
-    /// When it is taken, as any backward branch.
-    Taken,
-    /// Whatever the result is: the test of a rotated loop stands for the backward branch to it.
-    Always,
-}
-
-pub(super) const NEVER: usize = TickWhen::Never as usize;
-pub(super) const TAKEN: usize = TickWhen::Taken as usize;
-pub(super) const ALWAYS: usize = TickWhen::Always as usize;
-
-/// The handlers of a fused comparison and branch, in the order of `branch_variant`.
-pub type BranchHandlers = [Handler; 6];
-
-/// The index in [`BranchHandlers`] of the handler for a branch that counts so, to the loop header or elsewhere.
-pub(super) const fn branch_variant(counts: TickWhen, to_loop_header: bool) -> usize {
-    counts as usize * 2 + to_loop_header as usize
-}
-
-/// The index of the handler for a branch that is not counted and leads elsewhere.
-pub const FORWARD_BRANCH: usize = branch_variant(TickWhen::Never, false);
 
 /// The handlers of a fused comparison and branch whose operand number `CARRIED` is carried.
 pub const fn branch_handlers<B: OpBody, const CARRIED: usize>() -> BranchHandlers {
@@ -468,160 +433,6 @@ pub(super) unsafe extern "C-unwind" fn copy_ref(
 pub(super) fn move_ref(mut from: Registers, source: RefReg, mut to: Registers, target: usize) {
     let value = from.take(source);
     to.assign(target, value);
-}
-
-/// One word is passed, which is carried.
-pub(super) const CARRIED: usize = 2;
-/// One word is passed, which is in a slot.
-pub(super) const ONE: usize = 1;
-/// Any number of words is passed.
-pub(super) const ANY: usize = 3;
-/// One 64-bit value is returned, which is in a pair of slots.
-pub(super) const PAIR: usize = 4;
-
-/// A call of a function of the module that passes `WORDS`: none, [`ONE`], [`CARRIED`] or [`ANY`]. `PLAIN` if no
-/// register has to be made null or zero, and no reference is passed.
-pub(super) unsafe extern "C-unwind" fn call<const PLAIN: bool, const WORDS: usize>(
-    ip: Ip,
-    slots: *mut u32,
-    cx: *mut Machine<'_>,
-    carried: CarriedValues,
-) -> usize {
-    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a
-    // [`Handler`] gets; sites live as long as the code. The new frame is inside the stack if it ends before the stack
-    // does, and is made as `Stack::push` makes it.
-    unsafe {
-        let operands = operands_of::<CallOperands>(ip);
-        let site = &*(&raw const (*operands).site).read();
-        let entry = entry_of(ip).load(Ordering::Acquire);
-        let callee = slots.wrapping_byte_add((&raw const (*operands).advance).read() as usize);
-        if entry.is_null() || callee as usize + site.bytes > (*cx).stack_end as usize || !tick(cx) {
-            return stop(ip, slots, cx, carried);
-        }
-        let header = header_of(callee);
-        (&raw mut (*header).caller).write(slots);
-        // Not loaded from the site, since the return waits for it.
-        (&raw mut (*header).resume).write(ip.add(CALL_INSTRUCTIONS));
-        if !PLAIN {
-            let refs = site.descriptor.refs as usize;
-            header.cast::<usize>().sub(refs).write_bytes(0, refs);
-            callee.cast::<u8>().write_bytes(0, site.zeroed);
-        }
-        let (from, mut to) = (registers(slots), registers(callee));
-        // The callee is entered with its first slot as the carry, if that is an argument.
-        let mut carry = 0;
-        if WORDS == ANY {
-            for (source, target) in site.words.iter().rev() {
-                let word = from.word(usize::from(*source));
-                to.set_word(usize::from(*target), word);
-                carry = u64::from(word);
-            }
-        } else if WORDS != 0 {
-            let word = if WORDS == CARRIED {
-                carried.carry as u32
-            } else {
-                from.word(usize::from((&raw const (*operands).only_word).read()))
-            };
-            to.set_word(0, word);
-            carry = u64::from(word);
-        }
-        if !PLAIN {
-            for (source, target) in &site.refs {
-                move_ref(from, *source, to, usize::from(*target));
-            }
-        }
-        jump(entry, callee, cx, CarriedValues { carry, ..carried })
-    }
-}
-
-/// Returns `WORDS` (nothing, [`ONE`] slot, the [`CARRIED`] value, or a [`PAIR`] of slots) from a frame without
-/// references.
-pub(super) unsafe extern "C-unwind" fn return_word<const WORDS: usize>(
-    ip: Ip,
-    slots: *mut u32,
-    cx: *mut Machine<'_>,
-    carried: CarriedValues,
-) -> usize {
-    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a
-    // [`Handler`] gets; the caller's frame is below and has as many result registers, as the verifier has proven.
-    unsafe {
-        let header = header_of(slots);
-        let resume = (*header).resume;
-        let WordReturn { reg, list } = operands_of::<WordReturn>(ip).read();
-        if resume.is_null() {
-            return stop_at_return(ip, slots, cx, list);
-        }
-        let caller = (*header).caller;
-        let first_result = || usize::from((&raw const (*operands_before(resume)).first_result).read());
-        let mut carry = 0;
-        if WORDS == PAIR {
-            let value = registers(slots).wide(reg);
-            registers(caller).set_wide(first_result(), value);
-            // As in `pop_frame`, the first word.
-            carry = u64::from(value as u32);
-        } else if WORDS != 0 {
-            let word = if WORDS == CARRIED { carried.carry as u32 } else { registers(slots).word(reg.index()) };
-            registers(caller).set_word(first_result(), word);
-            carry = u64::from(word);
-        }
-        jump(resume, caller, cx, CarriedValues { carry, ..carried })
-    }
-}
-
-/// Stops at the return of a frame without a call site. If it is the outermost frame, the program ends; otherwise the
-/// loop dispatcher returns to the caller, which may be a function of another module.
-///
-/// # Safety
-/// As for a [`Handler`].
-#[inline(always)]
-unsafe fn stop_at_return(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, results: ListId) -> usize {
-    // SAFETY: the machine is ours to use. Handlers run only while there is no exit, so none is overwritten.
-    unsafe {
-        let is_outermost = (*header_of(slots)).caller.is_null();
-        if is_outermost {
-            (&raw mut (*cx).exit).write(Some(Exit::Returned(results)));
-        }
-        let ip = if is_outermost { std::ptr::null() } else { ip };
-        (*cx).continuation = super::Continuation { ip, slots, carried: CarriedValues::default() };
-    }
-    STOP
-}
-
-/// Returns any results from any frame.
-pub(super) unsafe extern "C-unwind" fn return_any(
-    ip: Ip,
-    slots: *mut u32,
-    cx: *mut Machine<'_>,
-    carried: CarriedValues,
-) -> usize {
-    // SAFETY: the caller's frame is below and has as many result registers, as the verifier has proven.
-    unsafe {
-        let header = header_of(slots);
-        let sources = &*operands_of::<*const ReturnOperands>(ip).read();
-        let Some(site) = ThreadedCallSite::before((*header).resume) else {
-            return stop_at_return(ip, slots, cx, sources.list);
-        };
-        let caller = (*header).caller;
-        let carry = pop_frame(registers(slots), registers(caller), sources, site);
-        jump(site.resume, caller, cx, CarriedValues { carry, ..carried })
-    }
-}
-
-/// Moves the results to the caller and releases the references of the frame. Returns the first word of the results.
-#[inline(never)]
-fn pop_frame(from: Registers, mut to: Registers, sources: &ReturnOperands, site: &ThreadedCallSite) -> u64 {
-    for (source, target) in sources.words.iter().zip(&site.result_words) {
-        to.set_word(usize::from(*target), from.word(usize::from(*source)));
-    }
-    let first = sources.words.first().map_or(0, |source| u64::from(from.word(usize::from(*source))));
-    for (source, target) in sources.refs.iter().zip(&site.result_refs) {
-        move_ref(from, *source, to, usize::from(*target));
-    }
-    let mut from = from;
-    for index in 0..site.descriptor.refs as usize {
-        from.assign(index, None);
-    }
-    first
 }
 
 /// Writes the address of a local variable to slot 0: a handler for [`depth_after`] alone.

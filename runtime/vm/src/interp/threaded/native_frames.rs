@@ -1,7 +1,8 @@
 //! Runtime functions for the references of frames that machine code builds when it calls other machine code. The code
 //! does everything else of such a frame itself, and calls these only where a frame has references.
 
-use super::handlers::{After, move_ref};
+use super::handlers::move_ref;
+use super::op_execution::After;
 use crate::bytecode::ListId;
 use crate::convention::Kind;
 use crate::interp::frame::header::header_of;

@@ -4,8 +4,8 @@
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use super::execute_cold;
-use super::handlers::{After, continue_by, go_on, next, registers};
+use super::handlers::{continue_by, go_on, next, registers};
+use super::op_execution::{After, execute_cold};
 use crate::Ref;
 use crate::bytecode::{GlobalRef, RefReg, RodataId};
 use crate::interp::frame::instruction::{CarriedValues, Ip, operands_of};

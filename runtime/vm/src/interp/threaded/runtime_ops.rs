@@ -2,10 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::Continuation;
-use super::handlers::After;
+use super::op_execution::After;
 use crate::bytecode::{CallId, Op};
 use crate::interp::machine::Machine;
+use crate::interp::machine::exit::Continuation;
 use crate::interp::ops::helpers::Helpers;
 use crate::status::Status;
 

@@ -3,12 +3,12 @@
 
 use std::mem::MaybeUninit;
 
-use super::handler::Handler;
-use super::handlers::{ALWAYS, NEVER, TAKEN, continue_by, jump, registers, stop};
+use super::body::OpBody;
+use super::handler::{ALWAYS, Handler, NEVER, TAKEN};
+use super::handler_frame::HandlerFrame;
+use super::handlers::{continue_by, jump, registers, stop};
 use super::operands::{FusedBranch, at_distance};
-use super::sequences::{EmittedOp, RepeatedFrame, Steps, after_branch, test};
-use super::{HandlerFrame, OpBody};
-use crate::generated::vm::interp::threaded as generated;
+use super::sequences::{RepeatedFrame, Steps, after_branch, test};
 use crate::interp::frame::instruction::{CarriedValues, Ip, operands_of};
 use crate::interp::machine::Machine;
 
@@ -27,25 +27,6 @@ pub const fn loop_handlers<S: Steps, B: OpBody, const B_CARRIED: usize, T: Steps
         Some(first_iteration::<S, B, B_CARRIED, T, D, D_CARRIED, ALWAYS>),
         None,
     ]
-}
-
-/// The loops among all ops of a function: the index of the first instruction of each latch, and its handler. `branches`
-/// are the indices of the fused branches, in order, and those of the instructions that they lead to.
-pub(super) fn find(ops: &[EmittedOp], branches: &[(usize, usize)]) -> impl Iterator<Item = (usize, Handler)> {
-    let op_at = |position: usize| ops.binary_search_by_key(&position, |op| op.position).ok();
-    let target = |op: &EmittedOp| {
-        let index = branches.binary_search_by_key(&op.position, |(position, _)| *position).ok()?;
-        Some(branches[index].1)
-    };
-    let follow_each_other = |ops: &[EmittedOp]| ops.windows(2).all(|pair| pair[0].end == pair[1].position);
-    branches.iter().filter(|(position, target)| target < position).filter_map(move |(position, to)| {
-        let (latch, head) = (&ops[..=op_at(*position)?], &ops[op_at(*to)?..]);
-        let (in_latch, in_head, handler) = generated::sequence_loop(latch, head)?;
-        let (latch, head) = (&latch[latch.len() - in_latch..], &head[..in_head]);
-        let first = latch[0].position;
-        let is_loop = target(&head[in_head - 1]) == Some(first);
-        (is_loop && follow_each_other(latch) && follow_each_other(head)).then_some((first, handler))
-    })
 }
 
 /// Executes the latch and the head once. If the loop goes on, it does in [`iterations`], which is worth what it loads

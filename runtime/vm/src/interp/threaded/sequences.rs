@@ -11,17 +11,18 @@
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-use super::handler::Handler;
-use super::handlers::{ALWAYS, BranchHandlers, NEVER, TAKEN, jump, registers, stop, test_and_branch};
+use super::body::OpBody;
+use super::handler::{ALWAYS, BranchHandlers, Handler, NEVER, TAKEN};
+use super::handler_frame::{DiscardedTrap, FusedTestFrame, HandlerFrame};
+use super::handlers::{jump, registers, stop, test_and_branch};
 use super::operands::FusedBranch;
-use super::{DiscardedTrap, FusedTestFrame, HandlerFrame, OpBody, Trap};
 use crate::bytecode::{Op, RefReg, Reg};
-use crate::generated::vm::interp::threaded as generated;
 use crate::interp::frame::carried_register::CarriedRegister;
 use crate::interp::frame::instruction::{CarriedValues, Ip, instructions_of, operands_of};
 use crate::interp::frame::registers::Registers;
 use crate::interp::frame::{Frame, Operand};
 use crate::interp::machine::Machine;
+use crate::interp::prim::Trap;
 use crate::{Buffer, Ref};
 
 /// An instruction of an op that is made of primitives, when it was emitted.
@@ -37,26 +38,6 @@ pub struct EmittedOp {
     pub(super) position: usize,
     /// Index of what follows it.
     pub(super) end: usize,
-}
-
-/// The sequences among the ops of a block: the index of the first instruction of each, and its handler.
-pub(super) fn find(ops: &[EmittedOp]) -> impl Iterator<Item = (usize, Handler)> {
-    let mut rest = ops;
-    std::iter::from_fn(move || {
-        while let Some(first) = rest.first() {
-            // No sequence is longer, so the time for an op does not grow with its block.
-            let near = &rest[..rest.len().min(generated::LONGEST_SEQUENCE)];
-            let together = 1 + near.windows(2).take_while(|pair| pair[0].end == pair[1].position).count();
-            match generated::sequence(&near[..together]) {
-                Some((count, handler)) => {
-                    rest = &rest[count..];
-                    return Some((first.position, handler));
-                }
-                None => rest = &rest[1..],
-            }
-        }
-        None
-    })
 }
 
 /// Ops that are executed in turn: a [`Step`], or a pair of the first and the others.

@@ -8,15 +8,15 @@
 //! Kernels are compiled by that thread from when they are loaded. The thread that runs one which has no code yet
 //! compiles it, or waits for the other thread if that is about it: the interpreter would take far longer.
 
-use super::function_code::code_of;
-use crate::interp::code::native_code::LeftOut;
-use crate::interp::machine::Machine;
-use crate::interp::machine::bound_modules::{BoundModule, BytecodeModule};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
+use super::function_code::code_of;
 use crate::background::{self, Urgency};
+use crate::interp::code::native_code::LeftOut;
+use crate::interp::machine::Machine;
+use crate::interp::machine::bound_modules::{BoundModule, BytecodeModule};
 use crate::limits::scope::Scope;
 use crate::limits::{Dispatch, Limits, MemoryBudget, Tier};
 

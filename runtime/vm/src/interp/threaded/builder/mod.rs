@@ -1,5 +1,5 @@
-//! The code builder: translates a verified function into threaded instructions. [`ThreadedCode::new`] calls it when a
-//! function first runs.
+//! The code builder: translates a verified function into threaded instructions. `function_code.rs` calls it when a function first
+//! runs.
 //!
 //! - A branch to the block that follows falls through and takes no instruction.
 //! - The copies of a branch are instructions before it; those of a conditional branch are on a split edge after all
@@ -10,17 +10,20 @@
 //!
 //! For each instruction the code has the op at which the loop dispatcher continues if its handler stops.
 
+mod fusion;
+mod instruction_stream;
 mod runtime_calls;
 
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
 
+use self::fusion::find_loops;
+use self::instruction_stream::InstructionStream;
+use super::call_handlers::{self, ANY, CARRIED, ONE, PAIR};
 use super::entry_carries::{EntryCarries, after_call};
-use super::handler::{Handler, address_of};
-use super::handlers::{self, ANY, CARRIED, ONE, PAIR, TickWhen};
-use super::operands::{ConditionalBranch, DISTANCE_UNITS, FusedBranch, HelperOp, WordReturn};
-use super::sequences::{self, EmittedOp};
-use super::{HelperBody, HelperVisitor, OpBody, OpVisitor, TestBody, sequence_loops};
+use super::handler::{Handler, TickWhen, address_of, branch_variant};
+use super::handlers;
+use super::operands::{ConditionalBranch, DISTANCE_UNITS, WordReturn};
 use crate::bytecode::{
     AnyReg, BlockId, CallId, Callee, Decoded, Edge, EdgeId, ListId, Op, RefReg, Reg, RodataId, VerifiedFunction,
 };
@@ -29,13 +32,13 @@ use crate::generated::vm::interp::threaded as generated;
 use crate::interp::code::import_site::ImportSite;
 use crate::interp::code::native_code::NativeTier;
 use crate::interp::code::pinned_list::PinnedList;
-use crate::interp::code::threaded_code::{Entry, NO_INSTRUCTION, ThreadedCode};
+use crate::interp::code::threaded_code::{Entry, ThreadedCode};
+use crate::interp::frame::argument_layout::ArgumentLayout;
 use crate::interp::frame::carried_register::{CarriedRegister, narrow};
 use crate::interp::frame::descriptor::FrameDescriptor;
 use crate::interp::frame::instruction::{
-    CallOperands, ReturnOperands, ThreadedCallSite, ThreadedInstruction, instructions_of, operands_of,
+    CallOperands, NO_INSTRUCTION, ReturnOperands, ThreadedCallSite, ThreadedInstruction, instructions_of,
 };
-use crate::interp::machine::ArgumentLayout;
 use crate::interp::machine::bound_modules::BytecodeModule;
 use crate::interp::ops::control::register_index;
 use crate::limits::Charge;
@@ -50,95 +53,6 @@ struct LoopHeader {
     op: u32,
     /// The first instruction that every iteration runs.
     instruction: u32,
-}
-
-/// The instructions of a function that have been emitted.
-#[derive(Default)]
-struct InstructionStream {
-    instructions: Vec<ThreadedInstruction>,
-    pcs: Vec<u32>,
-    /// The op that the next instructions belong to.
-    pc: u32,
-    /// The carried register after the last instruction.
-    carry: Option<CarriedRegister>,
-    /// Index of the handler of the next fused branch in its `BranchHandlers`.
-    branch_variant: usize,
-    /// The op that is visited next.
-    op: Option<Op>,
-    /// The ops that handlers made of primitives execute.
-    emitted: Vec<EmittedOp>,
-    /// How many of them are of blocks before this one.
-    earlier: usize,
-}
-
-impl OpVisitor for InstructionStream {
-    fn op<B: OpBody>(&mut self, operands: B::Operands, reads: &[CarriedRegister], result: Option<CarriedRegister>) {
-        let carried = self.carried(reads);
-        self.push_op(B::HANDLERS[carried], operands, carried, None);
-        self.carry = result.or(self.carry);
-    }
-
-    fn test<B: TestBody>(&mut self, operands: B::Operands, reads: &[CarriedRegister]) {
-        let (carried, variant) = (self.carried(reads), self.branch_variant);
-        let handler = B::BRANCH_HANDLERS[carried][variant];
-        self.push_op(handler, FusedBranch { delta: 0, operands }, carried, Some(variant));
-    }
-}
-
-impl HelperVisitor for InstructionStream {
-    fn helper<B: HelperBody>(&mut self, operands: B::Operands) {
-        self.push(handlers::helper::<B>, HelperOp { pc: self.pc, operands });
-        self.carry = None;
-    }
-}
-
-impl InstructionStream {
-    /// Number of the operand that the carried register provides, counted from 1; 0 if none. Hundreds of types of ops
-    /// share one copy.
-    #[inline(never)]
-    fn carried(&self, reads: &[CarriedRegister]) -> usize {
-        let Some(carry) = self.carry else { return 0 };
-        reads.iter().position(|read| carry.provides(*read)).map_or(0, |index| index + 1)
-    }
-
-    /// An instruction of the op that is visited.
-    fn push_op<T: Copy>(&mut self, handler: Handler, operands: T, carried: usize, branch: Option<usize>) {
-        let position = self.instructions.len();
-        self.push(handler, operands);
-        let end = self.instructions.len();
-        self.emitted.extend(self.op.map(|op| EmittedOp { op, carried, branch, position, end }));
-    }
-
-    /// Gives the sequences among the ops of the block their handlers.
-    fn fuse_sequences(&mut self) {
-        for (position, handler) in sequences::find(&self.emitted[self.earlier..]) {
-            self.instructions[position].handler = MaybeUninit::new(address_of(handler));
-        }
-        self.earlier = self.emitted.len();
-    }
-
-    fn push<T: Copy>(&mut self, handler: Handler, operands: T) {
-        let position = self.extend(handler, instructions_of::<T>());
-        self.write(position, operands);
-    }
-
-    /// Appends an instruction whose operands take it to `count` elements, and returns its position. Hundreds of types
-    /// of operands share one copy.
-    #[inline(never)]
-    fn extend(&mut self, handler: Handler, count: usize) -> usize {
-        let position = self.instructions.len();
-        self.instructions.push(ThreadedInstruction::of(address_of(handler)));
-        self.instructions.resize(position + count, ThreadedInstruction::EMPTY);
-        self.pcs.resize(self.instructions.len(), self.pc);
-        position
-    }
-
-    fn write<T: Copy>(&mut self, position: usize, operands: T) {
-        debug_assert!(position + instructions_of::<T>() <= self.instructions.len());
-        let instruction = self.instructions.as_mut_ptr().wrapping_add(position);
-        // SAFETY: the elements that operands of this type take exist, and are aligned for them.
-        unsafe { operands_of::<T>(instruction).cast_mut().write(operands) };
-    }
 }
 
 /// Width of the field for the distance of a branch: 16 bits in fused branches, 32 in others.
@@ -306,7 +220,7 @@ impl<'a> CodeBuilder<'a> {
         let (target, backward) = self.branch_target(*true_target);
         let counts = rotated.unwrap_or(if backward { TickWhen::Taken } else { TickWhen::Never });
         let to_loop_header = matches!(target, BranchTarget::Op(op) if self.is_loop_header(op));
-        self.stream.branch_variant = handlers::branch_variant(counts, to_loop_header);
+        self.stream.branch_variant = branch_variant(counts, to_loop_header);
         self.stream.op = Some(*op);
         if !generated::visit_fused_test(*op, *condition, &mut self.stream) {
             if matches!(target, BranchTarget::SplitEdge(_)) {
@@ -508,11 +422,11 @@ impl<'a> CodeBuilder<'a> {
             result_refs: result_refs.into(),
         });
         let handler: Handler = match (plain, passing) {
-            (true, 0) => handlers::call::<true, 0>,
-            (true, ONE) => handlers::call::<true, ONE>,
-            (true, CARRIED) => handlers::call::<true, CARRIED>,
-            (true, _) => handlers::call::<true, ANY>,
-            (false, _) => handlers::call::<false, ANY>,
+            (true, 0) => call_handlers::call::<true, 0>,
+            (true, ONE) => call_handlers::call::<true, ONE>,
+            (true, CARRIED) => call_handlers::call::<true, CARRIED>,
+            (true, _) => call_handlers::call::<true, ANY>,
+            (false, _) => call_handlers::call::<false, ANY>,
         };
         // The operands are written once the site has its address.
         self.stream.push(handler, [0_u64; size_of::<CallOperands>() / 8]);
@@ -525,23 +439,23 @@ impl<'a> CodeBuilder<'a> {
         let (words, refs) = split(results, self.decoded.list(operands), |reg| reg.ref_reg());
         match words.as_slice() {
             _ if self.function.refs() > 0 => {}
-            [] => return self.stream.push(handlers::return_word::<0>, WordReturn { reg: Reg(0), list: operands }),
+            [] => return self.stream.push(call_handlers::return_word::<0>, WordReturn { reg: Reg(0), list: operands }),
             [word] => {
                 let carried = self.stream.carried(&[narrow(Reg(*word))]) != 0;
                 let handler: Handler =
-                    if carried { handlers::return_word::<CARRIED> } else { handlers::return_word::<ONE> };
+                    if carried { call_handlers::return_word::<CARRIED> } else { call_handlers::return_word::<ONE> };
                 return self.stream.push(handler, WordReturn { reg: Reg(*word), list: operands });
             }
             // Two words of one result, which are a pair in the caller, too.
             [word, _] if results.len() == 1 => {
                 let operands = WordReturn { reg: Reg(*word), list: operands };
-                return self.stream.push(handlers::return_word::<PAIR>, operands);
+                return self.stream.push(call_handlers::return_word::<PAIR>, operands);
             }
             _ => {}
         }
         self.pointers.push((self.stream.instructions.len(), Pointer::Return(self.returns.len())));
         self.returns.push(ReturnOperands { words: words.into(), refs: refs.into(), list: operands });
-        self.stream.push(handlers::return_any, std::ptr::null::<ReturnOperands>());
+        self.stream.push(call_handlers::return_any, std::ptr::null::<ReturnOperands>());
     }
 
     fn finish(mut self) -> Option<ThreadedCode> {
@@ -560,7 +474,7 @@ impl<'a> CodeBuilder<'a> {
                 DistanceWidth::Long => self.stream.write(position, distance as i32),
             }
         }
-        for (position, handler) in sequence_loops::find(&self.stream.emitted, &fused) {
+        for (position, handler) in find_loops(&self.stream.emitted, &fused) {
             self.stream.instructions[position].handler = MaybeUninit::new(address_of(handler));
         }
         let (sites, returns) = (PinnedList::new(self.sites), PinnedList::new(self.returns));

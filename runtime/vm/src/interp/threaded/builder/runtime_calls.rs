@@ -1,6 +1,7 @@
 //! Instructions of ops for which handlers call the runtime: calls of imports, and loads of references.
 
-use super::{CodeBuilder, InstructionStream, Pointer};
+use super::instruction_stream::InstructionStream;
+use super::{CodeBuilder, Pointer};
 use crate::bytecode::{CallId, Callee, Marshal, Op, Passing, RefReg, RodataId};
 use crate::interp::code::import_site::ImportSite;
 use crate::interp::frame::descriptor::BoundFunction;

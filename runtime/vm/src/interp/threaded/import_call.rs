@@ -1,7 +1,7 @@
 //! Calls of imports from threaded code: each call site has what a call needs ([`ImportSite`]), so that a call of a
 //! native function looks up nothing but the module. Other calls take the way of the loop dispatcher.
 
-use super::handlers::After;
+use super::op_execution::After;
 use crate::interp::code::import_site::ImportSite;
 use crate::interp::machine::Machine;
 use crate::interp::machine::bound_modules::BoundModule;
@@ -14,7 +14,7 @@ use crate::interp::ops::control::Flow;
 /// # Safety
 /// As for a handler.
 #[inline(never)]
-pub(super) unsafe fn execute(cx: *mut Machine<'_>, slots: *mut u32, site: &ImportSite) -> After {
+pub(super) unsafe fn execute_import(cx: *mut Machine<'_>, slots: *mut u32, site: &ImportSite) -> After {
     // SAFETY: the machine is the handler's to use.
     let cx = unsafe { &mut *cx };
     let Some(BoundModule::Native(module, _)) = cx.module_list.modules.get(site.target.module) else {
