@@ -32,8 +32,9 @@ pub use machine::trace_sink::{Recorder, Stderr, TraceSink};
 // Only contexts build module lists: access to registers without checks relies on imports being bound to functions of
 // the same convention.
 pub use call::invocation::Invocation;
+pub use call::passed::{Passed, PassedList};
 pub use call::ready_call::CallState;
-pub use call::typed_call::{Passed, PassedList, Suspended, TypedPoll, TypedTarget};
+pub use call::typed_call::{Suspended, TypedPoll, TypedTarget};
 pub use call::value_call::ValueTarget;
 pub use code::import_site::ImportTarget;
 pub use frame::argument_layout::ArgumentLayout;

@@ -4,6 +4,7 @@
 pub mod direct_import;
 pub mod dispatcher;
 pub mod invocation;
+pub mod passed;
 pub mod ready_call;
 #[cfg(feature = "trace")]
 pub mod traced_dispatcher;

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use super::dispatcher;
 use super::invocation::Invocation;
-use super::typed_call::{PassedList, PreparedCall, TypedPoll};
+use super::passed::PassedList;
+use super::typed_call::{PreparedCall, TypedPoll};
 use crate::bytecode::{AnyReg, ListId, VerifiedFunction};
 use crate::interp::code::threaded_code::FunctionEntry;
 use crate::interp::frame::descriptor::FrameDescriptor;
