@@ -10,6 +10,7 @@ fn main() {
             "names/queries",
             "hal/traits",
             "hal/operations",
+            "hal/owned_operations",
             "hal/forward",
             "hal/executable_library",
             "hal/executable_plugin",

@@ -216,7 +216,7 @@ fn needs(rules: &Rules) -> TokenStream {
 }
 
 /// `BufferUsage::TRANSFER_SOURCE.union(BufferUsage::TRANSFER_TARGET)`
-fn set(kind: &str, names: &[String]) -> TokenStream {
+pub(crate) fn set(kind: &str, names: &[String]) -> TokenStream {
     let ty = type_ident(kind);
     let mut values = names.iter().map(|name| {
         let name = constant_ident(name);

@@ -5,19 +5,19 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use crate::emit::file::{GeneratedFile, source};
+use crate::emit::hal_checks::set;
 use crate::emit::hal_types::{borrowed_argument_type, method_variant, type_ident, value_ident};
 use crate::load::Spec;
-use crate::model::hal::{Hal, Method, Object, POINTS};
+use crate::model::hal::{Field, Hal, Kind, Method, Object, POINTS};
 
 /// `hal/operations.rs`
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let hal = &spec.hal;
-    let methods: Vec<(&Object, &Method)> =
-        hal.objects().flat_map(|object| object.operations().map(move |method| (object, method))).collect();
+    let methods = methods(hal);
     if methods.is_empty() {
         return Vec::new();
     }
-    let operation = operation(hal, &methods);
+    let (operation, accesses) = (operation(hal, &methods), accesses(&methods));
     let items = quote! {
         use std::sync::Arc;
 
@@ -26,12 +26,18 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         use super::types::*;
 
         #operation
+        #accesses
     };
     vec![source("hal/operations.rs", "spec/hal/device.yaml", items)]
 }
 
+/// The methods that submit operations.
+pub(crate) fn methods(hal: &Hal) -> Vec<(&Object, &Method)> {
+    hal.objects().flat_map(|object| object.operations().map(move |method| (object, method))).collect()
+}
+
 /// `Fill`
-fn variant_ident(method: &Method) -> Ident {
+pub(crate) fn variant_ident(method: &Method) -> Ident {
     type_ident(method.operation.as_deref().unwrap_or_default())
 }
 
@@ -115,5 +121,87 @@ fn operation(hal: &Hal, methods: &[(&Object, &Method)]) -> TokenStream {
                 match self { #(#calls,)* }
             }
         }
+    }
+}
+
+/// What operations do to memory, by the accesses of their operands.
+fn accesses(methods: &[(&Object, &Method)]) -> TokenStream {
+    let arms = methods.iter().filter_map(|(_, method)| {
+        let accessed: Vec<&Field> = method.operands().iter().filter(|arg| !arg.accesses().is_empty()).collect();
+        if accessed.is_empty() {
+            return None;
+        }
+        let (variant, names) = (variant_ident(method), used(method, &accessed));
+        let rest = (names.len() < method.operands().len()).then(|| quote!(..));
+        let lengths = known_lengths(method, &accessed);
+        let pushes = accessed.iter().map(|arg| access(method, arg));
+        Some(quote!(QueueOperation::#variant { #(#names,)* #rest } => { #(#lengths)* #(#pushes)* }))
+    });
+    let arms: Vec<_> = arms.collect();
+    let others = (arms.len() < methods.len()).then(|| quote!(_ => {}));
+    quote! {
+        impl<'a> QueueOperation<'a> {
+            /// What it reads and writes: ranges of buffers and files, and the objects that alone know what they use. A
+            /// range that it may not use, since a flag or a slot says so, is not left out.
+            pub fn accesses(self) -> Vec<Access<'a>> {
+                let mut accesses = Vec::new();
+                match self { #(#arms)* #others }
+                accesses
+            }
+        }
+    }
+}
+
+/// The names of operands that are accessed, and of those that say where.
+fn used(method: &Method, accessed: &[&Field]) -> Vec<Ident> {
+    let is_used = |name: &String| {
+        let in_range = |arg: &Field| range(arg).is_some_and(|(offset, length)| [offset, length].contains(&name));
+        accessed.iter().any(|arg| arg.name == *name || in_range(arg))
+    };
+    method.operands().iter().filter(|arg| is_used(&arg.name)).map(|arg| value_ident(&arg.name)).collect()
+}
+
+/// The arguments that are the offset and the length of the range of a buffer or file.
+fn range(arg: &Field) -> Option<(&String, &String)> {
+    arg.rules.as_ref()?.range.as_ref().map(|(offset, length)| (offset, length))
+}
+
+/// A length that stands for all there is becomes the least that is left of what it is a length of.
+fn known_lengths(method: &Method, accessed: &[&Field]) -> Vec<TokenStream> {
+    let is_number = |name: &String| method.args.iter().any(|arg| arg.name == *name && arg.shape.kind != Kind::Bytes);
+    let mut lengths: Vec<&String> = accessed.iter().filter_map(|arg| Some(range(arg)?.1)).collect();
+    lengths.dedup();
+    let known = lengths.into_iter().filter(|length| is_number(length)).map(|length| {
+        let left = accessed.iter().filter_map(|arg| {
+            let (offset, _) = range(arg).filter(|(_, other)| *other == length)?;
+            let (object, offset) = (accessed_value(arg)?, value_ident(offset));
+            Some(quote!(#object.left(#offset)))
+        });
+        let length = value_ident(length);
+        quote!(let #length = known_length(#length, &[#(#left),*]);)
+    });
+    known.collect()
+}
+
+/// `Accessed::Buffer(target_buffer)`; none for a struct that holds objects.
+fn accessed_value(arg: &Field) -> Option<TokenStream> {
+    let Kind::Object(object) = &arg.shape.kind else { return None };
+    let (variant, name) = (type_ident(object), value_ident(&arg.name));
+    Some(quote!(Accessed::#variant(#name)))
+}
+
+/// Adds what is done to an operand.
+fn access(method: &Method, arg: &Field) -> TokenStream {
+    let (name, kinds) = (value_ident(&arg.name), set("memory_access", arg.accesses()));
+    match (accessed_value(arg), range(arg)) {
+        (Some(object), Some((offset, length))) => {
+            let is_bytes = method.args.iter().any(|arg| arg.name == *length && arg.shape.kind == Kind::Bytes);
+            let (offset, length) = (value_ident(offset), value_ident(length));
+            let length = if is_bytes { quote!(#length.len() as u64) } else { quote!(#length) };
+            quote!(accesses.push(#object.range(#offset, #length, #kinds));)
+        }
+        (Some(object), None) => quote!(accesses.push(#object.whole(#kinds));),
+        (None, _) if arg.shape.list => quote!(for item in #name { item.accessed(#kinds, &mut accesses); }),
+        (None, _) => quote!(#name.accessed(#kinds, &mut accesses);),
     }
 }

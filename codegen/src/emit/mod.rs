@@ -41,6 +41,7 @@ pub mod hal_header;
 pub mod hal_imports;
 pub mod hal_observe;
 pub mod hal_operations;
+pub mod hal_owned_operations;
 pub mod hal_records;
 pub mod hal_traits;
 pub mod hal_types;
@@ -96,6 +97,7 @@ const OF_SPEC: &[(&str, Emitter<Spec>)] = &[
     ("hal/arguments", hal_arguments::emit),
     ("hal/traits", hal_traits::emit),
     ("hal/operations", hal_operations::emit),
+    ("hal/owned_operations", hal_owned_operations::emit),
     ("hal/vtables", hal_vtables::emit),
     ("hal/exports", hal_exports::emit),
     ("hal/imports", hal_imports::emit),

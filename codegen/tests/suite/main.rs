@@ -8,6 +8,7 @@ mod hal;
 mod hal_checks;
 mod hal_forward;
 mod hal_observe;
+mod hal_operations;
 mod hal_records;
 mod interp;
 mod libraries;

@@ -30,8 +30,14 @@ pub mod hal {
     /// Operations of queues as values.
     pub mod operations {
         use crate::Result;
+        use crate::accesses::{Access, Accessed, known_length};
 
         include!(concat!(env!("OUT_DIR"), "/hal/operations.rs"));
+    }
+
+    /// Operations of queues that own what they need.
+    pub mod owned_operations {
+        include!(concat!(env!("OUT_DIR"), "/hal/owned_operations.rs"));
     }
 
     /// Wrappers of objects.

@@ -16,6 +16,7 @@
 //! which exports the public part.
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
+mod accesses;
 mod accounting;
 pub mod allocation_state;
 mod allocator;
@@ -50,6 +51,7 @@ use vireo_core::status::{Result, Status};
 use vireo_core::{blocking, heap_bytes, limits, number_text, pages, release, status, visible_text};
 use vireo_vm as vm;
 
+pub use accesses::{Access, Accessed};
 pub use allocator::{HEAP_BUFFER_ALIGNMENT, HeapAllocator};
 pub use bind::bind;
 pub use buffer::{HeapBuffer, Subspan, subspan};
@@ -62,6 +64,7 @@ pub use format::{format_elements, format_view};
 pub use forward::Forward;
 pub use generated::hal::elf as elf_format;
 pub use generated::hal::operations::*;
+pub use generated::hal::owned_operations::*;
 pub use generated::hal::traits::*;
 pub use generated::hal::types::{self, *};
 pub use generated::hal::vmvx as vmvx_format;

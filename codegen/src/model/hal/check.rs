@@ -18,6 +18,7 @@ pub(super) fn check(hal: &Hal, diagnostics: &mut Diagnostics) {
     check_infallible(hal, diagnostics);
     check_reserved(hal, diagnostics);
     check_operations(hal, diagnostics);
+    check_accesses(hal, diagnostics);
     check_all_rules(hal, diagnostics);
     for file in &hal.files {
         let known: Vec<&str> = file.names().map(|(name, _)| name).collect();
@@ -107,6 +108,29 @@ fn check_operations(hal: &Hal, diagnostics: &mut Diagnostics) {
                 diagnostics
                     .error(&method.origin, format!("the operation `{operation}` is declared at {first} already"));
             }
+        }
+    }
+}
+
+/// The memory that an operation of a queue names has an access, so that all that it reads and writes is known.
+fn check_accesses(hal: &Hal, diagnostics: &mut Diagnostics) {
+    for method in hal.objects().flat_map(|object| &object.methods) {
+        let first_operand = method.args.len() - method.operands().len();
+        for (index, arg) in method.args.iter().enumerate() {
+            let is_operand = method.operation.is_some() && index >= first_operand;
+            let objects = hal.objects_in(&arg.shape);
+            let is_memory = objects.iter().any(|object| matches!(object.name.as_str(), "buffer" | "file"));
+            let name = &arg.name;
+            let problem = if is_operand && is_memory && arg.accesses().is_empty() {
+                "an operation that names memory says what it does to it: expected `access` or `accesses`".to_string()
+            } else if !arg.accesses.is_empty() && (!is_operand || objects.is_empty()) {
+                "only an object that an operation of a queue names has `accesses`".to_string()
+            } else {
+                let unknown = arg.accesses.iter().find_map(|access| check_value(hal, "memory_access", access).err());
+                let Some(problem) = unknown else { continue };
+                problem
+            };
+            diagnostics.error(&method.origin, format!("`{name}`: {problem}"));
         }
     }
 }

@@ -226,6 +226,8 @@ pub(super) struct RawArgument {
     #[serde(default)]
     access: Vec<String>,
     #[serde(default)]
+    accesses: Vec<String>,
+    #[serde(default)]
     in_range: bool,
     range: Option<[String; 2]>,
     multiple_of: Option<String>,
@@ -238,9 +240,9 @@ pub(super) struct RawArgument {
 }
 
 impl RawArgument {
-    /// The argument alone, and its rules if it has some.
-    pub(super) fn split(self, origin: Origin) -> (RawField, Option<Rules>) {
-        let RawArgument { name, kind, null, list, count, doc, .. } = self;
+    /// The argument alone, its rules if it has some, and what operations do to its memory.
+    pub(super) fn split(self, origin: Origin) -> (RawField, Option<Rules>, Vec<String>) {
+        let RawArgument { name, kind, null, list, count, doc, accesses, .. } = self;
         let rules = Rules {
             usage: self.usage,
             any_usage: self.any_usage,
@@ -255,6 +257,6 @@ impl RawArgument {
             origin,
         };
         let rules = Some(rules).filter(|rules| *rules != Rules::none(rules.origin.clone()));
-        (RawField { name, kind, null, list, count, doc }, rules)
+        (RawField { name, kind, null, list, count, doc }, rules, accesses)
     }
 }

@@ -185,7 +185,7 @@ impl Reader<'_> {
         for (index, field) in raw.fields.iter().enumerate().filter(|(_, field)| field.doc.trim().is_empty()) {
             self.diagnostics.error(&entry.item_origin("fields", index), format!("`{}`: the doc is empty", field.name));
         }
-        let fields = raw.fields.into_iter().map(|field| (field, None)).collect();
+        let fields = raw.fields.into_iter().map(|field| (field, None, Vec::new())).collect();
         let fields = self.fields(entry, "fields", fields, Position::Field);
         Some(Struct { name: raw.name, doc: raw.doc, fields, origin: entry.origin.clone() })
     }
@@ -194,19 +194,19 @@ impl Reader<'_> {
         &mut self,
         entry: &Entry,
         key: &str,
-        raw: Vec<(RawField, Option<Rules>)>,
+        raw: Vec<(RawField, Option<Rules>, Vec<String>)>,
         position: Position,
     ) -> Vec<Field> {
         let mut names = BTreeSet::new();
         let mut fields = Vec::with_capacity(raw.len());
-        for (index, (field, rules)) in raw.into_iter().enumerate() {
+        for (index, (field, rules, accesses)) in raw.into_iter().enumerate() {
             let origin = entry.item_origin(key, index);
             if !names.insert(field.name.clone()) {
                 self.diagnostics.error(&origin, format!("two are called `{}`", field.name));
             }
             let shape = (field.null, field.list, field.count);
             if let Some(shape) = self.shape(&origin, &field.name, &field.kind, shape, position) {
-                fields.push(Field { name: field.name, shape, doc: field.doc, rules });
+                fields.push(Field { name: field.name, shape, doc: field.doc, rules, accesses });
             }
         }
         fields

@@ -163,6 +163,19 @@ pub struct Field {
     pub doc: String,
     /// The rules that callers must keep; arguments alone have some.
     pub rules: Option<Rules>,
+    /// Values of `memory_access`: what an operation of a queue does to the memory of the argument, where that is not the
+    /// access that the rules ask for.
+    pub accesses: Vec<String>,
+}
+
+impl Field {
+    /// Values of `memory_access`: what an operation of a queue does to the memory of the argument.
+    pub fn accesses(&self) -> &[String] {
+        match &self.rules {
+            Some(rules) if self.accesses.is_empty() => &rules.access,
+            _ => &self.accesses,
+        }
+    }
 }
 
 /// An object of the HAL.
