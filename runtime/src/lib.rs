@@ -176,13 +176,13 @@ pub mod interp {
     // Which dispatcher runs, and checks between passes, for tests that compare them; programs choose a tier. What is
     // compiled in the background, for tests and for what measures.
     #[doc(hidden)]
+    pub use vireo_context::verify_between_passes;
+    #[doc(hidden)]
     pub use vireo_core::background;
     #[doc(hidden)]
     pub use vireo_core::limits::Dispatch;
     pub use vireo_core::limits::{Limits, Tier};
     pub use vireo_module::vmfb::SourceMap;
-    #[doc(hidden)]
-    pub use vireo_session::verify_between_passes;
     #[doc(hidden)]
     pub use vireo_vm::interp::machine::lent_references::LendableObjects;
     pub use vireo_vm::interp::threaded::{LeftOut, MachineCode};
@@ -194,12 +194,12 @@ pub mod interp {
 
 /// The virtual machine: objects, native modules, and the modules, contexts and functions that a host works with.
 pub mod vm {
-    pub use vireo_module::convention;
-    pub use vireo_module::convention::{Argument, Convention, Kind};
-    pub use vireo_session::{
+    pub use vireo_context::{
         CallFuture, Context, ExportInfo, Function, InvocationModel, LinkedModules, Module, PendingCall,
         ReflectionAttribute, TypedFunction,
     };
+    pub use vireo_module::convention;
+    pub use vireo_module::convention::{Argument, Convention, Kind};
     pub use vireo_vm::interp::{Passed, PassedList};
     // The names of the types of objects, for the command line.
     #[doc(hidden)]

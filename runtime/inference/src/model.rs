@@ -8,6 +8,7 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use vireo_context::{Context, ExportInfo, LinkedModules, Module};
 use vireo_core::limits::Limits;
 #[cfg(feature = "local")]
 use vireo_core::status::StatusCode;
@@ -27,7 +28,6 @@ use vireo_modules::hal_loader::HalLoaderModule;
 use vireo_modules::io_parameters::IoParameters;
 #[cfg(feature = "params")]
 use vireo_params::{ContentsMode, IndexProvider, ParameterIndex, Progress};
-use vireo_session::{Context, ExportInfo, LinkedModules, Module};
 use vireo_vm::abi::modules as host;
 use vireo_vm::interp::{Recorder, Stderr, TraceSink};
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use vireo_context::{LinkedModules, Module};
 use vireo_core::limits::{Limits, MemoryBudget, Tier};
 use vireo_core::status::{Result, Status};
 use vireo_hal::forward::{ForwardDevice, ForwardExecutable, ForwardExecutableCache};
@@ -18,7 +19,6 @@ use vireo_modules::hal::HalModule;
 use vireo_modules::hal_inline::HalInlineModule;
 use vireo_modules::hal_loader::HalLoaderModule;
 use vireo_modules::io_parameters::IoParameters;
-use vireo_session::{LinkedModules, Module};
 use vireo_vm::interp::Recorder;
 
 /// How many devices and formats are remembered, and how many parameters. Programs of compilers ask for a few; a program

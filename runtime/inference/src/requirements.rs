@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use vireo_context::Module;
 use vireo_core::limits::Limits;
 use vireo_core::status::Result;
 use vireo_core::visible_text::visible;
@@ -13,7 +14,6 @@ use vireo_core::{byte_size, glob};
 use vireo_hal::{AvailableDevice, Device, ExecutableFormat, QueryCategory};
 use vireo_module::bytecode::opcode::RESERVED_PREFIX;
 use vireo_module::vmfb::{Archive, is_for_callers};
-use vireo_session::Module;
 
 #[cfg(feature = "amdgpu")]
 use crate::gpu_executable::GpuExecutable;

@@ -6,10 +6,10 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use vireo_context::{self as vm, Context, Module};
 use vireo_core::limits::Limits;
 use vireo_core::status::{Result, Status};
 use vireo_hal::{Device, Fence, QueueAffinity, SemaphoreFlags};
-use vireo_session::{self as vm, Context, Module};
 use vireo_vm::Value;
 
 use crate::input::{Input, to_values};

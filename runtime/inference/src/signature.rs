@@ -4,13 +4,13 @@
 
 use std::fmt;
 
+use vireo_context::{ExportInfo, InvocationModel, Module, ReflectionAttribute};
 use vireo_core::status::{Result, Status};
 use vireo_hal::{ElementType, NumericalType};
 use vireo_module::convention::{Convention, Kind};
 pub use vireo_module::declaration::FENCES;
 use vireo_module::declaration::{Declaration, DeclaredType, DeclaredValue};
 use vireo_module::tensor_types::{CheckedTensor, TensorTypes};
-use vireo_session::{ExportInfo, InvocationModel, Module, ReflectionAttribute};
 
 /// The arguments and results of a function.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,11 +6,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use vireo_context::CallFuture;
 use vireo_core::limits::{CancelSubscription, Limits};
 use vireo_core::status::{Result, Status};
 use vireo_core::timer::Timer;
 use vireo_hal::{Fence, MultiWait};
-use vireo_session::CallFuture;
 use vireo_vm::Value;
 
 use crate::input::Input;

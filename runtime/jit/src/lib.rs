@@ -33,7 +33,7 @@
 //! Machine code uses the interpreter's frames, slots and references in place, so it can be entered and left at any
 //! block.
 //!
-//! The crate stands on `vireo-core`, `vireo-module` and `vireo-vm`. `vireo-session` attaches [`ModuleCode`] to modules,
+//! The crate stands on `vireo-core`, `vireo-module` and `vireo-vm`. `vireo-context` attaches [`ModuleCode`] to modules,
 //! as the `FunctionCompiler` of the interpreter. On other processors than x86-64 the crate is empty.
 
 #![cfg(all(target_arch = "x86_64", unix))]

@@ -1,4 +1,4 @@
-//! Module files: reading and verifying `.vmfb` archives and their bytecode, and the assembler. Sessions and the virtual
+//! Module files: reading and verifying `.vmfb` archives and their bytecode, and the assembler. Contexts and the virtual
 //! machine stand on it; nothing here runs a program.
 //!
 //! - [`vmfb`]: the archive and the FlatBuffer in it, all of which may be hostile.

@@ -5,7 +5,7 @@
 //! with arithmetic that cannot wrap, before a microkernel runs. The functions in `kernels` get only checked addresses
 //! and sizes.
 //!
-//! It stands on `vireo-session`, for the contexts that run kernels, and on `vireo-hal`, and knows no device; the facade
+//! It stands on `vireo-context`, for the contexts that run kernels, and on `vireo-hal`, and knows no device; the facade
 //! adds its loader to those of a device. Users depend on the crate `vireo`.
 
 // Users call what is here: its documentation says how it fails.
@@ -27,7 +27,7 @@ use vireo_vm::{abi, interp};
 
 /// The module of this name in the facade, which generated code refers to.
 mod vm {
-    pub use vireo_session::{Context, ExportInfo, LinkedModules, Module};
+    pub use vireo_context::{Context, ExportInfo, LinkedModules, Module};
     pub use vireo_vm::interp::threaded::MachineCode;
     pub use vireo_vm::*;
 }

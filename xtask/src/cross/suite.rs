@@ -17,7 +17,7 @@ const PACKAGES: [&str; 16] = [
     "vireo-module",
     "vireo-vm",
     "vireo-jit",
-    "vireo-session",
+    "vireo-context",
     "vireo-hal",
     "vireo-hal-abi",
     "vireo-inference",

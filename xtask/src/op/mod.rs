@@ -1,7 +1,7 @@
 //! `cargo xtask op NAME`: everything that a new or changed op needs besides its entry.
 //!
 //! The specs are read from `spec/` as they are now, so this program is not built again for each edit, and errors of
-//! specs come at once. Two test programs are built: that of `vireo-session` runs the op's examples on every tier,
+//! specs come at once. Two test programs are built: that of `vireo-context` runs the op's examples on every tier,
 //! through the assembler and the disassembler, and that of `vireo-jit` records machine code. The snapshots of generated
 //! code are written from here.
 
@@ -125,7 +125,7 @@ pub fn op(arguments: &[&str]) -> Result<(), Failure> {
     let spec = read_spec()?;
     let op = find(&spec, name)?;
     println!("{} ({}), examples: {}", op.mnemonic, op.origin, op.examples.len());
-    let [examples, listing_of_code] = TestProgram::build(["vireo-session", "vireo-jit"], release)?;
+    let [examples, listing_of_code] = TestProgram::build(["vireo-context", "vireo-jit"], release)?;
     let test = format!("{EXAMPLES}::{}::{}", op.family, op.mnemonic.replace('.', "_"));
     examples.run(&test, "no", "the examples fail")?;
     println!("the examples hold on every tier, and in text");
@@ -312,7 +312,7 @@ mod tests {
     fn a_failed_example_is_told_without_the_panic_around_it() {
         let output = "\nrunning 1 test\ntest generated::op_tests::integer::a ... FAILED\n\nfailures:\n\n\
                       ---- generated::op_tests::integer::a stdout ----\n\n\
-                      thread 'generated::op_tests::integer::a' (7) panicked at runtime/session/src/op_tests.rs:149:5:\n\
+                      thread 'generated::op_tests::integer::a' (7) panicked at runtime/context/src/op_tests.rs:149:5:\n\
                       1 of 2 examples fail:\nspec/isa/vm/ops/integer.yaml:7 (all tiers): returns i32(2), expected i32(3)\n\
                       note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n\n\n\
                       failures:\n    generated::op_tests::integer::a\n\ntest result: FAILED. 0 passed; 1 failed\n";

@@ -67,7 +67,7 @@ const KNOW_OPS: [&str; 8] = [
     "vireo-jit",
     "vireo-module",
     "vireo-runtime",
-    "vireo-session",
+    "vireo-context",
     "vireo-snapshots",
     "vireo-vm",
     "vireo-vmvx",

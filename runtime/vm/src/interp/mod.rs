@@ -3,7 +3,7 @@
 //!
 //! The handler of each op is generated from `spec/isa/vm/ops` and calls the functions here; nothing here knows an
 //! opcode. An `Invocation` runs one function of a context: its `ModuleList` on its `ContextState`. Hosts use both
-//! through contexts, in `vireo-session`.
+//! through contexts, in `vireo-context`.
 
 mod call;
 pub mod code;

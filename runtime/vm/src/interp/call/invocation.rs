@@ -1,4 +1,4 @@
-//! An invocation: a call of a function, as a state machine that is polled until it is done. Contexts of `vireo-session`
+//! An invocation: a call of a function, as a state machine that is polled until it is done. Contexts of `vireo-context`
 //! poll it.
 
 use std::borrow::Borrow;

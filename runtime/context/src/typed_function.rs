@@ -51,7 +51,7 @@ impl Function {
     ///
     /// ```
     /// # use vireo_core::status::Result;
-    /// # use vireo_session::Function;
+    /// # use vireo_context::Function;
     /// fn sum(add: &Function, numbers: &[i32]) -> Result<i32> {
     ///     let add = add.typed::<(i32, i32), i32>()?;
     ///     let mut sum = 0;

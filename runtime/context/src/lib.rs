@@ -1,4 +1,4 @@
-//! Sessions: the API of hosts for modules, contexts and functions. Loading, linking and calling programs begin here.
+//! Contexts: the API of hosts for modules, contexts and functions. Loading, linking and calling programs begin here.
 //!
 //! A [`Module`] is verified once and can be part of many contexts; a [`Context`] has the state of its modules; a
 //! [`Function`] is called in a context.

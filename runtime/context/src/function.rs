@@ -122,7 +122,7 @@ impl Function {
     ///
     /// ```
     /// # use vireo_core::status::Result;
-    /// # use vireo_session::Function;
+    /// # use vireo_context::Function;
     /// # use vireo_vm::Value;
     /// fn steps(function: &Function, mut state: Vec<Value>) -> Result<Vec<Value>> {
     ///     let mut results = Vec::new();
