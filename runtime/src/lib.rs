@@ -186,7 +186,7 @@ pub mod interp {
     #[doc(hidden)]
     pub use vireo_vm::interp::machine::lent_references::LendableObjects;
     pub use vireo_vm::interp::threaded::{LeftOut, MachineCode};
-    pub use vireo_vm::interp::{CodePart, CompiledFunction, Poll, Recorder, Stderr, TraceSink, write_perf_map};
+    pub use vireo_vm::interp::{CodePart, CompiledFunction, Poll, Stderr, TraceRecorder, TraceSink, write_perf_map};
     // The functions that ops are made of, for tests that compare them with the compiler.
     #[doc(hidden)]
     pub use vireo_vm::interp::{CodeShape, prim};

@@ -10,7 +10,7 @@ use vireo::abi::modules::io_parameters;
 use vireo::hal::local::LoadedKernels;
 use vireo::hal::{ExecutionStatistics, local};
 use vireo::inference::{GpuExecutable, ModelBuilder};
-use vireo::interp::{Recorder, Tier, write_perf_map};
+use vireo::interp::{Tier, TraceRecorder, write_perf_map};
 use vireo::vm::Module;
 use vireo::vmfb::Archive;
 use vireo::{Model, SecurityPolicy, StatusCode};
@@ -87,7 +87,7 @@ impl Loader {
     /// Links a program: `modules`, of which the last is run, after those of the host. With `--tier=both` it is linked a
     /// second time, for machine code.
     pub fn link(&self, modules: &[Module]) -> Result<(Program, Option<Program>), Failure> {
-        let recorder = || self.compiled.is_some().then(Arc::<Recorder>::default);
+        let recorder = || self.compiled.is_some().then(Arc::<TraceRecorder>::default);
         // After the modules: what writes a module to stdin may write the archive before it ends.
         let scopes = parameters::open(&self.parameters)?;
         let link = |builder: &ProgramBuilder| {
@@ -106,14 +106,14 @@ pub struct Program {
     model: Model,
     kernels: Arc<LoadedKernels>,
     /// Records traces of programs if two tiers are compared; otherwise traces go to stderr.
-    reports: Option<Arc<Recorder>>,
+    reports: Option<Arc<TraceRecorder>>,
 }
 
 impl Program {
     fn link(
         builder: ProgramBuilder,
         modules: &[Module],
-        reports: Option<Arc<Recorder>>,
+        reports: Option<Arc<TraceRecorder>>,
         has_parameters: bool,
     ) -> Result<Program, Failure> {
         let Some((main, others)) = modules.split_last() else {

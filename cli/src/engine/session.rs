@@ -5,7 +5,7 @@ use std::sync::Arc;
 use vireo::Result;
 use vireo::hal::local::LoadedKernels;
 use vireo::inference::{Function, Model, PreparedCall};
-use vireo::interp::{LeftOut, MachineCode, Recorder};
+use vireo::interp::{LeftOut, MachineCode, TraceRecorder};
 use vireo::vm::Value;
 use vireo::vmfb::is_for_callers;
 
@@ -22,7 +22,7 @@ pub struct Session {
     session: vireo::Session,
     /// The kernels in bytecode that its devices have loaded, for all sessions of the program.
     kernels: Arc<LoadedKernels>,
-    reports: Option<Arc<Recorder>>,
+    reports: Option<Arc<TraceRecorder>>,
 }
 
 /// A function of the last module that is to be called.
@@ -68,7 +68,11 @@ impl<'a> Chosen<'a> {
 }
 
 impl Session {
-    pub(super) fn new(session: vireo::Session, kernels: Arc<LoadedKernels>, reports: Option<Arc<Recorder>>) -> Session {
+    pub(super) fn new(
+        session: vireo::Session,
+        kernels: Arc<LoadedKernels>,
+        reports: Option<Arc<TraceRecorder>>,
+    ) -> Session {
         Session { session, kernels, reports }
     }
 

@@ -11,11 +11,11 @@ use std::fmt;
 use std::ops::BitAnd;
 use std::sync::Arc;
 
+use crate::fact_cache::FactCache;
 use crate::hal::{
     Buffer, BufferBinding, BufferRef, BufferUsage, Executable, MemoryAccess, WHOLE_BUFFER, check_range, require_access,
     require_usage,
 };
-use crate::known::Known;
 use crate::status::{Result, Status};
 
 /// The devices that reach a piece of memory, as a driver names them, and where they find the memory of buffers.
@@ -305,7 +305,7 @@ pub struct References<R> {
     buffers: Vec<StaticBuffer<R>>,
     /// The ordinals of buffers.
     ordinals: Ordinals,
-    known: Known<KnownBuffer>,
+    known: FactCache<KnownBuffer>,
     executables: Vec<Arc<dyn Executable>>,
     /// The places of the executables.
     places: Ordinals,
@@ -321,7 +321,7 @@ impl<R> Default for References<R> {
             capacity: 0,
             buffers: Vec::new(),
             ordinals: Ordinals::default(),
-            known: Known::default(),
+            known: FactCache::default(),
             executables: Vec::new(),
             places: Ordinals::default(),
             few_slots: Vec::new(),

@@ -29,7 +29,7 @@ use vireo_modules::io_parameters::IoParameters;
 #[cfg(feature = "params")]
 use vireo_params::{ContentsMode, IndexProvider, ParameterIndex, Progress};
 use vireo_vm::abi::modules as host;
-use vireo_vm::interp::{Recorder, Stderr, TraceSink};
+use vireo_vm::interp::{Stderr, TraceRecorder, TraceSink};
 
 use crate::signature::Signature;
 
@@ -207,7 +207,7 @@ pub struct ModelBuilder {
     providers: Vec<Arc<dyn ParameterProvider>>,
     pub(crate) modules: Vec<Module>,
     policy: SecurityPolicy,
-    recorder: Option<Arc<Recorder>>,
+    recorder: Option<Arc<TraceRecorder>>,
 }
 
 #[cfg(feature = "local")]
@@ -341,7 +341,7 @@ impl ModelBuilder {
     }
 
     /// Lets `recorder` have what programs trace and print, instead of the standard error stream.
-    pub fn record_to(mut self, recorder: Arc<Recorder>) -> ModelBuilder {
+    pub fn record_to(mut self, recorder: Arc<TraceRecorder>) -> ModelBuilder {
         self.recorder = Some(recorder);
         self
     }
@@ -567,7 +567,7 @@ fn imports_from<'m>(modules: impl IntoIterator<Item = &'m Module>, name: &str) -
 }
 
 /// A writer that records traced tensors as lines.
-struct Lines(Arc<Recorder>);
+struct Lines(Arc<TraceRecorder>);
 
 impl Write for Lines {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {

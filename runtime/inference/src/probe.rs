@@ -19,7 +19,7 @@ use vireo_modules::hal::HalModule;
 use vireo_modules::hal_inline::HalInlineModule;
 use vireo_modules::hal_loader::HalLoaderModule;
 use vireo_modules::io_parameters::IoParameters;
-use vireo_vm::interp::Recorder;
+use vireo_vm::interp::TraceRecorder;
 
 /// How many devices and formats are remembered, and how many parameters. Programs of compilers ask for a few; a program
 /// that anybody may have written can ask in a loop.
@@ -99,7 +99,7 @@ pub fn run(modules: &[Module], accepted: Option<&str>, limits: &Limits) -> Resul
     ];
     // The traces of initialisers are dropped here.
     let linked =
-        LinkedModules::with_sink(host.into_iter().chain(modules.iter().cloned()), Arc::new(Recorder::default()));
+        LinkedModules::with_sink(host.into_iter().chain(modules.iter().cloned()), Arc::new(TraceRecorder::default()));
     let limits = Limits { memory, tier: Tier::Interpreter, ..limits.clone() };
     let context = linked.and_then(|linked| linked.context(limits));
     let memory = null.allocator().statistics();

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use vireo::asm::assemble;
-use vireo::interp::{Limits, Recorder, Tier};
+use vireo::interp::{Limits, Tier, TraceRecorder};
 use vireo::vm::{Buffer, Context, Module, Ref, Value};
 
 const PROGRAM: &str = r#"vm.module @traced
@@ -49,8 +49,8 @@ vm.func @divide(%i0: i32, %i1: i32) -> (i32) {
 "#;
 
 /// The program with a sink, on a tier.
-fn context(tier: Tier) -> (Context, Arc<Recorder>) {
-    let recorder = Arc::new(Recorder::default());
+fn context(tier: Tier) -> (Context, Arc<TraceRecorder>) {
+    let recorder = Arc::new(TraceRecorder::default());
     let module = Module::from_bytes(&assemble(PROGRAM).unwrap()).unwrap();
     let limits = Limits { tier, ..Limits::default() };
     (Context::with_sink([module], limits, recorder.clone()).unwrap(), recorder)

@@ -2,9 +2,9 @@
 //! run.
 //!
 //! A look takes about as long as a hundred additions, so it cannot be taken at each element, and an operation on all
-//! the memory of a program takes seconds, so it cannot be taken once for each operation either. [`WorkCount`] is counted in
-//! nanoseconds that a part of it takes at most, for the type, the distances between elements and the slowest vector
-//! registers. Operations call it once for each small part.
+//! the memory of a program takes seconds, so it cannot be taken once for each operation either. [`WorkCount`] is
+//! counted in nanoseconds that a part of it takes at most, for the type, the distances between elements and the slowest
+//! vector registers. Operations call it once for each small part.
 
 use std::ops::Range;
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::dispatch_request::DispatchRequest;
 use super::recorder::{DeferredCommandBuffer, Recorder, RecordingState};
-use super::turns::Turns;
+use super::spin_lock::SpinLock;
 use crate::hal::recycle;
 use crate::hal::{
     BufferBarrier, BufferRef, CommandBuffer, CommandBufferMode, CommandCategory, CopyFlags, DispatchConfig,
@@ -52,7 +52,7 @@ impl<R: Recorder> DeferredCommandBuffer<R> {
                 "a command buffer with binding slots cannot run while it is recorded",
             ));
         }
-        let state = Turns::new(RecordingState::Created);
+        let state = SpinLock::new(RecordingState::Created);
         let reusable = OnceLock::new();
         let command_buffer =
             DeferredCommandBuffer { mode, categories, queue_affinity, binding_capacity, device, state, reusable };

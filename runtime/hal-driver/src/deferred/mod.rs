@@ -10,9 +10,9 @@ mod command_buffer;
 mod command_program;
 mod dispatch_request;
 mod recorder;
+mod spin_lock;
 #[cfg(test)]
 pub(crate) mod tests;
-mod turns;
 
 pub use command_buffer::DeferredEvent;
 pub use command_program::{

@@ -5,7 +5,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::dispatch_request::DispatchRequest;
-use super::turns::Turns;
+use super::spin_lock::SpinLock;
 use crate::hal::recycle::{FreeList, Uninit};
 use crate::hal::{BufferRef, CommandBufferMode, CommandCategory, QueueAffinity};
 use crate::status::Result;
@@ -91,7 +91,7 @@ pub struct DeferredCommandBuffer<R: Recorder> {
     pub(super) queue_affinity: QueueAffinity,
     pub(super) binding_capacity: u32,
     pub(super) device: R::Device,
-    pub(super) state: Turns<RecordingState<R>>,
+    pub(super) state: SpinLock<RecordingState<R>>,
     /// The program once it is recorded, unless it is one-shot: executions read it without a turn.
     pub(super) reusable: OnceLock<Arc<R::Program>>,
 }

@@ -27,7 +27,7 @@ pub use machine::bound_modules::CodeShape;
 pub use machine::direct_import::DirectImport;
 
 pub use crate::vmfb::SourceMap;
-pub use machine::trace_sink::{Recorder, Stderr, TraceSink};
+pub use machine::trace_sink::{Stderr, TraceRecorder, TraceSink};
 
 // Only contexts build module lists: access to registers without checks relies on imports being bound to functions of
 // the same convention.

@@ -8,7 +8,9 @@ use crate::agent::GpuAgent;
 use crate::agent_source::AgentSource;
 use crate::allocator::AmdAllocator;
 use crate::builtin::Builtins;
-use crate::command_buffer::{AgentsCommandBuffer, AmdCommandBuffer, KernelSource, Program, PublishedPool, Recorder};
+use crate::command_buffer::{
+    AgentsCommandBuffer, AmdCommandBuffer, KernelSource, PacketRecorder, Program, PublishedPool,
+};
 use crate::executable::{AmdExecutableCache, supports};
 use crate::hal::transient::TransientBuffer;
 use crate::hal::{
@@ -141,10 +143,10 @@ impl AmdDevice {
         &self,
         affinity: QueueAffinity,
         points: WaitAndSignal<'_>,
-        record: impl FnOnce(&mut Recorder, &Arc<dyn KernelSource>) -> Result<()>,
+        record: impl FnOnce(&mut PacketRecorder, &Arc<dyn KernelSource>) -> Result<()>,
     ) -> Result<()> {
         let (physical, _) = self.queue(affinity);
-        let mut recorder = Recorder::new(&physical.source, 0, false);
+        let mut recorder = PacketRecorder::new(&physical.source, 0, false);
         record(&mut recorder, &physical.source)?;
         self.submit_program(affinity, points, Some((&recorder.finish(&physical.source)?, &[])));
         Ok(())
@@ -413,11 +415,11 @@ impl Device for AmdDevice {
             }
             QueueOperation::Fill { target_buffer, target_offset, length, pattern, flags: _ } => {
                 let target = range(target_buffer, target_offset, length);
-                let record = |recorder: &mut Recorder, _: &Arc<dyn KernelSource>| recorder.fill(&target, pattern);
+                let record = |recorder: &mut PacketRecorder, _: &Arc<dyn KernelSource>| recorder.fill(&target, pattern);
                 self.submit_recorded(queue_affinity, points, record).or_else(|status| refuse(signal, status))
             }
             QueueOperation::Update { source, target_buffer, target_offset, flags: _ } => {
-                let record = |recorder: &mut Recorder, _: &Arc<dyn KernelSource>| {
+                let record = |recorder: &mut PacketRecorder, _: &Arc<dyn KernelSource>| {
                     // In pieces that fit a block.
                     for (index, piece) in source.chunks(MAX_UPDATE_SIZE as usize).enumerate() {
                         let offset = target_offset.saturating_add(index as u64 * MAX_UPDATE_SIZE);
@@ -435,7 +437,7 @@ impl Device for AmdDevice {
                 };
                 let source = range(source_buffer, source_offset, length);
                 let target = range(target_buffer, target_offset, length);
-                let record = |recorder: &mut Recorder, _: &Arc<dyn KernelSource>| recorder.copy(&source, &target);
+                let record = |recorder: &mut PacketRecorder, _: &Arc<dyn KernelSource>| recorder.copy(&source, &target);
                 self.submit_recorded(queue_affinity, points, record).or_else(|status| refuse(signal, status))
             }
             QueueOperation::Read { source_file, source_offset, target_buffer, target_offset, length, flags: _ } => {
@@ -462,7 +464,7 @@ impl Device for AmdDevice {
             QueueOperation::Dispatch { executable, function, config, constants, bindings, flags } => {
                 let request = DispatchRequest { executable, function, config, constants, bindings, flags };
                 let record =
-                    |recorder: &mut Recorder, source: &Arc<dyn KernelSource>| recorder.dispatch(source, request);
+                    |recorder: &mut PacketRecorder, source: &Arc<dyn KernelSource>| recorder.dispatch(source, request);
                 self.submit_recorded(queue_affinity, points, record)
             }
             QueueOperation::Execute { command_buffer, binding_table, flags: _ } => {

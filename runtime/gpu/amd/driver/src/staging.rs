@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::allocator::AmdAllocator;
-use crate::command_buffer::{KernelSource, Recorder};
+use crate::command_buffer::{KernelSource, PacketRecorder};
 use crate::hal::{Buffer, BufferRef, QueueAffinity, Timepoint};
 use crate::hal_driver::deferred::Recorder as _;
 use crate::hal_driver::device_queue::{Payload, Request};
@@ -32,7 +32,7 @@ impl StagingQueue for AgentStaging {
     fn copy(&self, source: Place<'_>, target: Place<'_>, length: u64, signal: Timepoint) -> Result<()> {
         let reference =
             |(buffer, offset): Place<'_>| BufferRef { buffer: Some(buffer.clone()), slot: 0, offset, length };
-        let mut recorder = Recorder::new(&self.source, 0, false);
+        let mut recorder = PacketRecorder::new(&self.source, 0, false);
         recorder.copy(&reference(source), &reference(target))?;
         let payload = Payload::Job((recorder.finish(&self.source)?, Vec::new()));
         let request = Request { wait: Vec::new(), signal: vec![signal], payload, reclaim: None };

@@ -56,9 +56,9 @@ fn printed(text: &str, values: &[Value]) -> String {
 
 /// Records what programs report, as the lines that [`Stderr`] writes.
 #[derive(Debug, Default)]
-pub struct Recorder(Mutex<Vec<String>>);
+pub struct TraceRecorder(Mutex<Vec<String>>);
 
-impl Recorder {
+impl TraceRecorder {
     /// Lines that are kept at most; a program may report in a loop.
     const MAX_LINES: usize = 1 << 16;
 
@@ -70,13 +70,13 @@ impl Recorder {
     /// Adds a line that comes from the host, not from the program.
     pub fn add(&self, line: String) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() < Recorder::MAX_LINES {
+        if lines.len() < TraceRecorder::MAX_LINES {
             lines.push(line);
         }
     }
 }
 
-impl TraceSink for Recorder {
+impl TraceSink for TraceRecorder {
     fn trace(&self, event: &str, values: &[Value]) {
         self.add(traced(event, values));
     }

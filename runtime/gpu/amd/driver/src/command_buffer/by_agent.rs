@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::program::Program;
-use super::recorder::Recorder;
+use super::recorder::PacketRecorder;
 use super::source::KernelSource;
 use crate::hal::BufferRef;
 use crate::hal::recycle::{FreeList, MAX_FREE, Uninit, free_list};
@@ -20,7 +20,7 @@ free_list! { static COMMAND_BUFFERS: Uninit<AgentsCommandBuffer>, MAX_FREE }
 /// Records commands for several agents.
 pub struct AgentsRecorder {
     /// In the order of the agents.
-    recorders: Vec<Recorder>,
+    recorders: Vec<PacketRecorder>,
     /// Whether one of them refused a command that another one recorded.
     differs: bool,
 }
@@ -38,7 +38,7 @@ impl AgentsProgram {
 
 impl AgentsRecorder {
     /// Records a command for each agent.
-    fn each(&mut self, mut command: impl FnMut(usize, &mut Recorder) -> Result<()>) -> Result<()> {
+    fn each(&mut self, mut command: impl FnMut(usize, &mut PacketRecorder) -> Result<()>) -> Result<()> {
         for (index, recorder) in self.recorders.iter_mut().enumerate() {
             if let Err(status) = command(index, recorder) {
                 self.differs |= index > 0;
@@ -58,16 +58,16 @@ impl deferred::Recorder for AgentsRecorder {
     }
 
     fn new(sources: &Self::Device, capacity: u32, reusable: bool) -> AgentsRecorder {
-        let recorders = sources.iter().map(|source| Recorder::new(source, capacity, reusable)).collect();
+        let recorders = sources.iter().map(|source| PacketRecorder::new(source, capacity, reusable)).collect();
         AgentsRecorder { recorders, differs: false }
     }
 
     fn command_count(&self) -> usize {
-        self.recorders.first().map_or(0, Recorder::command_count)
+        self.recorders.first().map_or(0, PacketRecorder::command_count)
     }
 
     fn commands_of(program: &AgentsProgram) -> usize {
-        program.0.first().map_or(0, |(_, program)| Recorder::commands_of(program))
+        program.0.first().map_or(0, |(_, program)| PacketRecorder::commands_of(program))
     }
 
     fn barrier(&mut self) -> Result<()> {
@@ -99,8 +99,9 @@ impl deferred::Recorder for AgentsRecorder {
             let message = "a command was recorded for some agents of the device and refused by another one";
             return Err(Status::failed_precondition(message));
         }
-        let finish =
-            |(recorder, source): (Recorder, &Arc<dyn KernelSource>)| Ok((source.clone(), recorder.finish(source)?));
+        let finish = |(recorder, source): (PacketRecorder, &Arc<dyn KernelSource>)| {
+            Ok((source.clone(), recorder.finish(source)?))
+        };
         let programs = self.recorders.into_iter().zip(sources.iter()).map(finish).collect::<Result<_>>()?;
         Ok(Arc::new(AgentsProgram(programs)))
     }

@@ -17,7 +17,7 @@ use vireo_hsa::packet::{FenceScope, KernelDispatchPacket, PacketHeader, PacketTy
 use vireo_hsa::packets::Order;
 
 use super::arguments::{IMPLICIT_SIZE, implicit_arguments, reserved_size};
-use super::recorder::Recorder;
+use super::recorder::PacketRecorder;
 use super::source::DispatchTarget;
 use super::targets::Target;
 use super::template::{MAX_ARGUMENTS, Template};
@@ -31,7 +31,7 @@ use crate::status::{Result, Status};
 /// Bytes of arguments of the kernel that patches the size of a grid.
 const PATCH_ARGUMENTS: usize = 40;
 
-impl Recorder {
+impl PacketRecorder {
     /// The target of a dispatch, looked up or found anew.
     #[inline]
     fn target(&mut self, request: &DispatchRequest<'_>) -> Result<Target> {
@@ -183,7 +183,7 @@ impl Recorder {
     /// Adds arguments to the template; returns their offset.
     #[inline]
     fn add_arguments(&mut self, length: usize, values: &Values<'_>) -> Result<usize> {
-        let Recorder { template, work, .. } = self;
+        let PacketRecorder { template, work, .. } = self;
         let start = template.add_arguments(length);
         for (ordinal, place) in values.places.iter().enumerate() {
             work.references.note(place, BufferUsage::empty());

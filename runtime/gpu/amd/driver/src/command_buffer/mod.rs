@@ -30,7 +30,7 @@ pub use argument_pool::{PublishedMemory, PublishedPool};
 pub use arguments::{ArgumentMemory, ArgumentRange};
 pub use by_agent::{AgentsCommandBuffer, AgentsProgram, AgentsRecorder};
 pub use program::Program;
-pub use recorder::{AmdCommandBuffer, Recorder};
+pub use recorder::{AmdCommandBuffer, PacketRecorder};
 pub use resolved::{PacketBytes, Resolved};
 pub use source::{DispatchTarget, KernelSource};
 pub use template::{RingPlace, Template};

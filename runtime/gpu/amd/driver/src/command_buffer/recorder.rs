@@ -1,6 +1,6 @@
-//! The recorder ([`Recorder`]): checks commands and writes them to the templates of blocks. What does not depend on the
-//! binding table is decided here, once: the packets with the order among them, which arguments are known, and what an
-//! execution has to patch.
+//! The recorder ([`PacketRecorder`]): checks commands and writes them to the templates of blocks. What does not depend
+//! on the binding table is decided here, once: the packets with the order among them, which arguments are known, and
+//! what an execution has to patch.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::status::{Result, Status};
 
 /// Records a program.
 #[derive(Debug)]
-pub struct Recorder {
+pub struct PacketRecorder {
     pub(super) source: Arc<dyn KernelSource>,
     /// Whether it may be executed more than once.
     pub(super) reusable: bool,
@@ -57,11 +57,11 @@ pub(super) struct Work {
 free_list! { static WORK: Box<Work>, 2 }
 
 /// A command buffer of an AMD GPU.
-pub type AmdCommandBuffer = DeferredCommandBuffer<Recorder>;
+pub type AmdCommandBuffer = DeferredCommandBuffer<PacketRecorder>;
 
 free_list! { static COMMAND_BUFFERS: Uninit<AmdCommandBuffer>, MAX_FREE }
 
-impl deferred::Recorder for Recorder {
+impl deferred::Recorder for PacketRecorder {
     type Device = Arc<dyn KernelSource>;
     type Program = Program;
 
@@ -69,10 +69,10 @@ impl deferred::Recorder for Recorder {
         &COMMAND_BUFFERS
     }
 
-    fn new(source: &Arc<dyn KernelSource>, capacity: u32, reusable: bool) -> Recorder {
+    fn new(source: &Arc<dyn KernelSource>, capacity: u32, reusable: bool) -> PacketRecorder {
         let mut work = WORK.pop(0).unwrap_or_default();
         work.references.begin(capacity);
-        Recorder {
+        PacketRecorder {
             source: source.clone(),
             reusable,
             templates: Vec::new(),
@@ -161,7 +161,7 @@ impl deferred::Recorder for Recorder {
     fn finish(mut self, _source: &Arc<dyn KernelSource>) -> Result<Arc<Program>> {
         self.end_block()?;
         self.published.publish();
-        let Recorder { templates, published, commands, kernels, charge, mut work, .. } = self;
+        let PacketRecorder { templates, published, commands, kernels, charge, mut work, .. } = self;
         let held = work.references.take();
         work.targets.clear();
         WORK.push(0, work);
@@ -172,10 +172,10 @@ impl deferred::Recorder for Recorder {
     }
 }
 
-impl Recorder {
+impl PacketRecorder {
     /// Records a command. One that is refused leaves nothing behind.
     #[inline]
-    fn record(&mut self, command: impl FnOnce(&mut Recorder) -> Result<()>) -> Result<()> {
+    fn record(&mut self, command: impl FnOnce(&mut PacketRecorder) -> Result<()>) -> Result<()> {
         let mark = self.work.references.mark();
         let recorded = command(self);
         if recorded.is_err() {

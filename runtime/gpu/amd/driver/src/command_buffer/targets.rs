@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::executable::LoadedKernel;
 use crate::hal::ExecutableFunction;
-use crate::hal_driver::known::Known;
+use crate::hal_driver::fact_cache::FactCache;
 
 /// The facts of a function of an executable that a dispatch needs.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ pub(super) struct Target {
 
 /// A table of functions that were dispatched before.
 #[derive(Default)]
-pub(super) struct Targets(pub(super) Known<Target>);
+pub(super) struct Targets(pub(super) FactCache<Target>);
 
 impl fmt::Debug for Targets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

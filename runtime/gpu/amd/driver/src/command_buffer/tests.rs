@@ -9,8 +9,8 @@ use vireo_hsa::signal::Signal;
 
 use super::template::{MAX_ARGUMENTS, MAX_PACKETS};
 use super::{
-    ArgumentMemory, DispatchTarget, KernelSource, Program, PublishedMemory, Recorder, Resolved, RingPlace, Template,
-    TransferKernels,
+    ArgumentMemory, DispatchTarget, KernelSource, PacketRecorder, Program, PublishedMemory, Resolved, RingPlace,
+    Template, TransferKernels,
 };
 use crate::agent::DispatchLimits;
 use crate::executable::{Container, LoadedKernel};
@@ -132,8 +132,8 @@ fn source() -> Arc<dyn KernelSource> {
     Arc::new(Source)
 }
 
-fn recorder_of(capacity: u32, reusable: bool) -> Recorder {
-    Recorder::new(&source(), capacity, reusable)
+fn recorder_of(capacity: u32, reusable: bool) -> PacketRecorder {
+    PacketRecorder::new(&source(), capacity, reusable)
 }
 
 fn executable() -> Arc<dyn Executable> {
@@ -151,7 +151,7 @@ fn in_slot(slot: u32, offset: u64, length: u64) -> BufferRef {
 }
 
 /// Records a dispatch with so many work-groups.
-fn dispatch(recorder: &mut Recorder, function: u64, count: u32, bindings: &[BufferRef]) -> Result<()> {
+fn dispatch(recorder: &mut PacketRecorder, function: u64, count: u32, bindings: &[BufferRef]) -> Result<()> {
     let constants: &[u32] = if function == ADD { &[11, 12, 13, 14] } else { &[] };
     let config = DispatchConfig { workgroup_count: [count, 2, 1], ..DispatchConfig::default() };
     let request = DispatchRequest {

@@ -1,24 +1,24 @@
-//! A small table of what is known of objects ([`Known`]): a look-up is one comparison, and what has no place any more
-//! is asked for again.
+//! A small table of what is known of objects ([`FactCache`]): a look-up is one comparison, and what has no place any
+//! more is asked for again.
 
 /// Entries at most, a power of two that is less than 256.
 const MAX_KNOWN: usize = 64;
 
 /// A small cache of facts about objects, by a number of each.
 #[derive(Debug)]
-pub struct Known<T> {
+pub struct FactCache<T> {
     /// One more than the place among the entries, by a part of the number.
     table: [u8; MAX_KNOWN],
     entries: Vec<T>,
 }
 
-impl<T> Default for Known<T> {
-    fn default() -> Known<T> {
-        Known { table: [0; MAX_KNOWN], entries: Vec::new() }
+impl<T> Default for FactCache<T> {
+    fn default() -> FactCache<T> {
+        FactCache { table: [0; MAX_KNOWN], entries: Vec::new() }
     }
 }
 
-impl<T> Known<T> {
+impl<T> FactCache<T> {
     #[inline]
     fn index(number: u64) -> usize {
         // The high bits of a product depend on all bits of the number; those of addresses have low bits that are zero.
@@ -28,7 +28,7 @@ impl<T> Known<T> {
     /// The fact about the object with a number, which `is_it` tells from others with that.
     #[inline]
     pub fn get(&self, number: u64, is_it: impl FnOnce(&T) -> bool) -> Option<&T> {
-        let place = usize::from(self.table[Known::<T>::index(number)]);
+        let place = usize::from(self.table[FactCache::<T>::index(number)]);
         self.entries.get(place.wrapping_sub(1)).filter(|entry| is_it(entry))
     }
 
@@ -40,7 +40,7 @@ impl<T> Known<T> {
         self.entries.push(entry);
         let place = self.entries.len();
         // At most `MAX_KNOWN`.
-        self.table[Known::<T>::index(number)] = place as u8;
+        self.table[FactCache::<T>::index(number)] = place as u8;
         &self.entries[place - 1]
     }
 
@@ -57,8 +57,8 @@ mod tests {
 
     #[test]
     fn what_is_known_is_found_or_forgotten_but_never_mistaken() {
-        let mut known = Known::default();
-        let of = |known: &Known<u64>, number: u64| known.get(number, |entry| *entry == number).copied();
+        let mut known = FactCache::default();
+        let of = |known: &FactCache<u64>, number: u64| known.get(number, |entry| *entry == number).copied();
         assert_eq!(of(&known, 0), None);
         for number in 0..1000 {
             assert_eq!(*known.add(number * 64, number * 64), number * 64);

@@ -1,5 +1,5 @@
-//! A value that threads use one at a time, each for a moment ([`Turns`]): the recording of a command buffer, which one
-//! thread records as a rule.
+//! A value that threads use one at a time, each for a moment ([`SpinLock`]): the recording of a command buffer, which
+//! one thread records as a rule.
 //!
 //! A turn is one compare-exchange to begin and one store to end, which is half of what a mutex takes: its end has to
 //! find out whether somebody waits. Here who waits yields until the turn has ended, so turns are for what hardly ever
@@ -12,35 +12,35 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 /// A value that threads use one at a time.
-pub(super) struct Turns<T> {
+pub(super) struct SpinLock<T> {
     is_taken: AtomicBool,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached only through a `Turn`, of which there is one at a time, so threads only pass it on to
-// each other.
-unsafe impl<T: Send> Sync for Turns<T> {}
+// SAFETY: the value is reached only through a `SpinGuard`, of which there is one at a time, so threads only pass it on
+// to each other.
+unsafe impl<T: Send> Sync for SpinLock<T> {}
 
 /// The turn of a thread, which ends when this is dropped.
-pub(super) struct Turn<'a, T> {
-    turns: &'a Turns<T>,
+pub(super) struct SpinGuard<'a, T> {
+    lock: &'a SpinLock<T>,
     /// Other threads have no part in a turn.
     _of_thread: PhantomData<*mut T>,
 }
 
-impl<T> Turns<T> {
-    pub(super) fn new(value: T) -> Turns<T> {
-        Turns { is_taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
+impl<T> SpinLock<T> {
+    pub(super) fn new(value: T) -> SpinLock<T> {
+        SpinLock { is_taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
     /// Begins a turn, after those of other threads. A thread that has one already waits for ever.
     #[inline]
-    pub(super) fn begin(&self) -> Turn<'_, T> {
+    pub(super) fn begin(&self) -> SpinGuard<'_, T> {
         // Acquire: what earlier turns have written is seen.
         if self.is_taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
             self.wait();
         }
-        Turn { turns: self, _of_thread: PhantomData }
+        SpinGuard { lock: self, _of_thread: PhantomData }
     }
 
     #[cold]
@@ -56,28 +56,28 @@ impl<T> Turns<T> {
     }
 }
 
-impl<T> Drop for Turn<'_, T> {
+impl<T> Drop for SpinGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        self.turns.is_taken.store(false, Ordering::Release);
+        self.lock.is_taken.store(false, Ordering::Release);
     }
 }
 
-impl<T> Deref for Turn<'_, T> {
+impl<T> Deref for SpinGuard<'_, T> {
     type Target = T;
 
     #[inline]
     fn deref(&self) -> &T {
         // SAFETY: there is one turn at a time, and this is it.
-        unsafe { &*self.turns.value.get() }
+        unsafe { &*self.lock.value.get() }
     }
 }
 
-impl<T> DerefMut for Turn<'_, T> {
+impl<T> DerefMut for SpinGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: there is one turn at a time, and this is it, and this is borrowed mutably.
-        unsafe { &mut *self.turns.value.get() }
+        unsafe { &mut *self.lock.value.get() }
     }
 }
 
@@ -87,12 +87,12 @@ mod tests {
 
     #[test]
     fn threads_take_turns() {
-        let turns = Turns::new((0u64, 0u64));
+        let lock = SpinLock::new((0u64, 0u64));
         thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
                     for _ in 0..20 {
-                        let mut turn = turns.begin();
+                        let mut turn = lock.begin();
                         let (first, second) = *turn;
                         turn.0 = first + 1;
                         thread::yield_now();
@@ -101,21 +101,21 @@ mod tests {
                 });
             }
         });
-        assert_eq!(turns.into_inner(), (60, 60));
+        assert_eq!(lock.into_inner(), (60, 60));
     }
 
     #[test]
     fn a_turn_ends_when_its_thread_panics() {
-        let turns = Turns::new(1);
+        let lock = SpinLock::new(1);
         let outcome = thread::scope(|scope| {
             let panicking = scope.spawn(|| {
-                let mut turn = turns.begin();
+                let mut turn = lock.begin();
                 *turn = 2;
                 assert_eq!(*turn, 1, "it panics");
             });
             panicking.join()
         });
         assert!(outcome.is_err());
-        assert_eq!(*turns.begin(), 2);
+        assert_eq!(*lock.begin(), 2);
     }
 }
