@@ -1,4 +1,4 @@
-//! Queue allocations ([`Allocation`]): transient buffers get their memory when they are submitted, or when the
+//! Queue allocations ([`Begun`]): transient buffers get their memory when they are submitted, or when the
 //! operations before them have released some.
 //!
 //! Memory of the device is free when nothing that was submitted uses it any more, so an allocation can have it at once,
@@ -7,14 +7,13 @@
 //! then waits until some is released.
 
 use std::any::Any;
-use std::fmt;
 use std::sync::Arc;
 
-use crate::hal::timepoints::complete;
+use crate::allocation::{Allocation, AllocationSource};
 use crate::hal::transient::{Memory, TransientBuffer};
-use crate::hal::{Allocator, Buffer, BufferParams, Pool, Timepoint};
+use crate::hal::{Allocator, Buffer, BufferParams, Pool};
 use crate::memory_source::{DeviceMemory, MemorySource};
-use crate::pool::{self, Notice};
+use crate::pool::Notice;
 use crate::status::{Result, Status, StatusCode};
 
 /// The allocator of a device whose memory is free when nothing that was submitted uses it.
@@ -87,7 +86,9 @@ impl<A: DeviceAllocator> Source<A> {
             Source::Other(source) => source.transient_without_memory(params, length),
         }
     }
+}
 
+impl<A: DeviceAllocator> AllocationSource for Source<A> {
     fn allocate(&self, params: BufferParams, length: u64) -> Result<Memory> {
         match self {
             Source::Own(allocator, zeroed) => Ok(Memory::Other(allocator.allocate(params, length, *zeroed)?)),
@@ -95,19 +96,17 @@ impl<A: DeviceAllocator> Source<A> {
         }
     }
 
-    /// How often memory was released so far.
     fn releases(&self) -> u64 {
         match self {
             Source::Own(allocator, _) => allocator.releases(),
-            Source::Other(source) => source.pool().map_or(0, |pool| pool.stats().release_count),
+            Source::Other(source) => source.releases(),
         }
     }
 
-    /// Calls `retry` when memory is released, if none was since there were so many `releases`.
     fn notify(&self, releases: u64, retry: impl FnOnce(Result<()>) + Send + 'static) -> Notice {
         match self {
             Source::Own(allocator, _) => allocator.notify(releases, Box::new(move || retry(Ok(())))),
-            Source::Other(source) => source.pool().map_or(Notice::Never, |pool| pool::notify(&**pool, releases, retry)),
+            Source::Other(source) => source.notify(releases, retry),
         }
     }
 }
@@ -118,42 +117,19 @@ pub fn own<A: DeviceAllocator>(allocator: &Arc<dyn Allocator>) -> Option<Arc<A>>
     any.downcast().ok()
 }
 
-/// An allocation that has no memory yet.
-pub struct Allocation<A> {
-    source: Source<A>,
-    transient: Arc<TransientBuffer>,
-    params: BufferParams,
-    length: u64,
-    /// Whether it may wait until memory is released.
-    may_wait: bool,
-}
-
-impl<A> Clone for Allocation<A> {
-    fn clone(&self) -> Self {
-        Allocation { source: self.source.clone(), transient: self.transient.clone(), ..*self }
-    }
-}
-
-impl<A> fmt::Debug for Allocation<A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "allocation({} bytes)", self.length)
-    }
-}
-
 /// The state of an allocation after an attempt.
-#[derive(Debug)]
 pub enum Begun<A> {
     /// The buffer has its memory.
     Done,
     /// [`Allocation::run`], once the points that it waits for are reached.
-    Later(Allocation<A>),
+    Later(Allocation<Source<A>>),
     /// It cannot be made.
     Refused(Status),
 }
 
-impl<A: DeviceAllocator> Allocation<A> {
+impl<A: DeviceAllocator> Begun<A> {
     /// Makes a transient buffer, with memory if it can be had now. `is_first` says that nothing is waited for.
-    pub fn begin(
+    pub fn attempt(
         source: Source<A>,
         params: BufferParams,
         length: u64,
@@ -176,34 +152,5 @@ impl<A: DeviceAllocator> Allocation<A> {
             Err(status) => Begun::Refused(status),
         };
         (transient, begun)
-    }
-
-    /// Commits the memory, or waits for some: then it signals the points itself later and returns DEFERRED.
-    ///
-    /// # Errors
-    /// Those of the source.
-    pub fn run(self, signal: &[Timepoint]) -> Result<()> {
-        loop {
-            let releases = self.source.releases();
-            let status = match self.source.allocate(self.params, self.length) {
-                Ok(memory) => {
-                    self.transient.commit(memory);
-                    return Ok(());
-                }
-                Err(status) => status,
-            };
-            // An operation without points to signal has no waiter.
-            if status.code() != StatusCode::ResourceExhausted || !self.may_wait || signal.is_empty() {
-                return Err(status);
-            }
-            let (again, points) = (self.clone(), signal.to_vec());
-            let retry = move |outcome: Result<()>| complete(&points, outcome.and_then(|()| again.run(&points)));
-            match self.source.notify(releases, retry) {
-                Notice::Later => return Err(Status::new(StatusCode::Deferred, "waits for memory")),
-                Notice::Released => {}
-                // If no allocation is in use, none will be released.
-                Notice::Never => return Err(status),
-            }
-        }
     }
 }

@@ -4,6 +4,7 @@
 //! It knows the traits of `vireo-hal` and no driver. Users depend on the crate `vireo`.
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
+pub mod allocation;
 pub mod deferred;
 pub mod device_alloca;
 pub mod device_blocks;

@@ -35,7 +35,7 @@ impl Deferred for Nothing {
 
 /// An executable of no device in particular.
 #[derive(Debug)]
-struct NoExecutable;
+pub(crate) struct NoExecutable;
 
 impl Executable for NoExecutable {
     fn function_count(&self) -> u32 {

@@ -1,16 +1,17 @@
 //! Queues of drivers: a submission waits for its timepoints, runs by the discipline of the driver, and signals.
 //!
 //! A driver implements [`Discipline`] and submits [`Request`]s; `discipline` has the types that those are made of.
-//! `work` describes each queue operation once, whether it runs at once or has to wait. `submission` is the [`Queue`],
-//! which orders submissions by their timepoints, and `device_operations` makes a submission of each operation of a
-//! device; `operation` is a submission that waits, from a free list; [`InlineRunner`] runs operations on the threads
-//! that make them ready; `alloca` and `host_call` submit operations that need more than a [`Work`]. By the [`Weight`]
-//! of an operation a driver with several threads decides which of them runs it.
+//! `submission` is the [`Queue`], which orders submissions by their timepoints, and `device_operations` prepares each
+//! operation of a device; `operation` is a submission that waits, from a free list, and `work` performs operations,
+//! whether they run at once or had to wait; [`InlineRunner`] runs them on the threads that make them ready; `alloca`
+//! reserves transient buffers. By the [`Weight`] of an operation a driver with several threads decides which of them
+//! runs it.
 
+#[cfg(test)]
+mod access_tests;
 mod alloca;
 mod device_operations;
 mod discipline;
-mod host_call;
 mod inline_runner;
 mod operation;
 mod submission;
@@ -20,11 +21,8 @@ mod weight;
 mod work;
 
 pub use alloca::{alloca, queue_of};
-pub use discipline::{
-    Discipline, Held, Operands, Operation, Queue, QueueFreeLists, Queued, Submission, WaitAndSignal, Work,
-};
-pub use host_call::context as host_call_context;
+pub use discipline::{Discipline, Held, Operation, Prepared, Queue, QueueFreeLists, Queued, Submission, WaitAndSignal};
 pub use inline_runner::InlineRunner;
 pub use operation::Request;
 pub use weight::Weight;
-pub use work::call_host;
+pub use work::{call_host, decommit, host_call_context};

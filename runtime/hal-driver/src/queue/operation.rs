@@ -1,46 +1,68 @@
 //! Queue operations: a submission that waits, with everything it needs, allocated from a free list of the driver.
 //! Queues make them, and disciplines run them.
 
-use super::discipline::{Discipline, Operands, Operation, Submission, Work};
+use std::borrow::Cow;
+
+use super::discipline::{Discipline, Operation, Prepared, Submission};
 use super::weight::Weight;
+use super::work;
 use crate::hal::timepoints::complete;
-use crate::hal::{BufferBinding, Timepoint};
+use crate::hal::{ExecuteFlags, QueueAffinity, QueueOperation, Timepoint};
 use crate::limits::scope::{self, Scope};
 use crate::limits::{Charge, OBJECT_BYTES};
 use crate::status::Result;
 
-/// A recycled operation has memory for at most so many bytes, and for so many points or bindings.
+/// A recycled operation has memory for at most so many bytes of lists, and for so many points.
 const MAX_RECYCLED_BYTES: usize = 64 << 10;
-const MAX_RECYCLED_ENTRIES: usize = 1 << 10;
+const MAX_RECYCLED_POINTS: usize = 1 << 10;
 
-/// Work, with the bytes and bindings that it borrows from the submitter.
+/// The operation that does nothing.
+const NOTHING: QueueOperation<'_> = QueueOperation::Barrier { flags: ExecuteFlags::empty() };
+
+/// An operation, with what is prepared for it, as the submitter has it.
 pub struct Request<'a, D: Discipline> {
-    /// The work.
-    pub work: Work<'a, D>,
-    /// The pattern of a fill, or the bytes that an update writes.
-    pub bytes: &'a [u8],
-    /// The binding table of an execution.
-    pub table: &'a [BufferBinding],
+    /// The queue that the submitter named.
+    pub queue_affinity: QueueAffinity,
+    /// The operation.
+    pub operation: QueueOperation<'a>,
+    /// What is prepared for it.
+    pub prepared: Prepared<'a, D>,
 }
 
-impl<'a, D: Discipline> From<Work<'a, D>> for Request<'a, D> {
-    fn from(work: Work<'a, D>) -> Request<'a, D> {
-        Request { work, bytes: &[], table: &[] }
+impl<'a, D: Discipline> From<Prepared<'a, D>> for Request<'a, D> {
+    fn from(prepared: Prepared<'a, D>) -> Request<'a, D> {
+        Request { queue_affinity: QueueAffinity::ANY, operation: NOTHING, prepared }
     }
 }
 
 impl<D: Discipline> Submission<D> for Request<'_, D> {
     #[inline]
     fn perform(self, signal: &[Timepoint]) -> Result<()> {
-        let Request { work, bytes, table } = self;
-        work.check_limits()?;
-        D::perform(work, Operands { bytes, table, signal })
+        work::perform(self.queue_affinity, self.operation, self.prepared, signal)
     }
 
-    fn store_into(self, operation: &mut Operation<D>) {
-        operation.bytes.extend_from_slice(self.bytes);
-        operation.table.extend_from_slice(self.table);
-        operation.work = self.work.into_owned();
+    fn store_into(self, stored: &mut Operation<D>) {
+        stored.queue_affinity = self.queue_affinity;
+        // The program of a dispatch owns all that it uses.
+        if !matches!(self.operation, QueueOperation::Dispatch { .. }) {
+            stored.kept.assign(self.operation);
+        }
+        stored.prepared = self.prepared.into_owned();
+    }
+}
+
+impl<D: Discipline> Prepared<'_, D> {
+    fn into_owned(self) -> Prepared<'static, D> {
+        match self {
+            Prepared::Program { program, runner } => {
+                let runner = runner.map(|runner| Cow::Owned(runner.into_owned()));
+                Prepared::Program { program: Cow::Owned(program.into_owned()), runner }
+            }
+            Prepared::Nothing => Prepared::Nothing,
+            Prepared::Memory(allocation) => Prepared::Memory(allocation),
+            Prepared::Failure(cause) => Prepared::Failure(cause),
+            Prepared::Other(work) => Prepared::Other(work),
+        }
     }
 }
 
@@ -48,9 +70,15 @@ impl<D: Discipline> Operation<D> {
     /// An operation for a submission.
     pub fn new(weight: Weight, signal: &[Timepoint], submission: impl Submission<D>) -> Box<Operation<D>> {
         let mut operation = D::free_lists().operations.pop(0).unwrap_or_else(|| {
-            let (bytes, table, signal) = (Vec::new(), Vec::new(), Vec::new());
-            let (scope, charge) = (Scope::default(), Charge::default());
-            Box::new(Operation { weight, work: Work::Nothing, bytes, table, signal, scope, charge })
+            Box::new(Operation {
+                weight,
+                queue_affinity: QueueAffinity::ANY,
+                kept: NOTHING.into_owned(),
+                prepared: Prepared::Nothing,
+                signal: Vec::new(),
+                scope: Scope::default(),
+                charge: Charge::default(),
+            })
         });
         operation.weight = weight;
         operation.signal.extend_from_slice(signal);
@@ -62,8 +90,9 @@ impl<D: Discipline> Operation<D> {
     /// Charges its memory, and that of subscriptions to `waits` points, to the call that submits it.
     pub fn charge_memory(&mut self, waits: usize) {
         if scope::is_armed() {
-            let objects = 2 + waits + self.signal.len() + self.table.len();
-            self.charge = Charge::of_call_anyway(self.bytes.len() as u64 + objects as u64 * OBJECT_BYTES);
+            let objects = 2 + waits + self.signal.len();
+            let bytes = self.kept.list_bytes() as u64 + objects as u64 * OBJECT_BYTES;
+            self.charge = Charge::of_call_anyway(bytes);
         }
     }
 
@@ -84,22 +113,16 @@ impl<D: Discipline> Operation<D> {
     /// Completes it after it was performed, or could not be: drops its references, signals or fails its points, and
     /// recycles its memory.
     pub fn end(mut self: Box<Self>, outcome: Result<()>) {
-        // References are dropped first: a waiter that continues finds none of the operation left. Work is there if no
-        // thread performed it.
-        drop(std::mem::take(&mut self.work));
-        for buffer in self.table.drain(..).filter_map(|binding| binding.buffer) {
-            buffer.recycle();
-        }
+        // References are dropped first: a waiter that continues finds none of the operation left. What was prepared is
+        // there if no thread performed it.
+        drop(std::mem::take(&mut self.prepared));
+        self.kept.assign(NOTHING);
         complete(&self.signal, outcome);
         for point in self.signal.drain(..) {
             point.semaphore.recycle();
         }
-        self.bytes.clear();
         (self.scope, self.charge) = (Scope::default(), Charge::default());
-        if self.bytes.capacity() <= MAX_RECYCLED_BYTES
-            && self.table.capacity() <= MAX_RECYCLED_ENTRIES
-            && self.signal.capacity() <= MAX_RECYCLED_ENTRIES
-        {
+        if self.kept.list_capacity() <= MAX_RECYCLED_BYTES && self.signal.capacity() <= MAX_RECYCLED_POINTS {
             D::free_lists().operations.push(0, self);
         }
     }
@@ -107,12 +130,9 @@ impl<D: Discipline> Operation<D> {
     /// Performs it without signaling, within the scope that [`Operation::take_scope`] returned.
     ///
     /// # Errors
-    /// Those of the work, and of limits.
+    /// Those of the operation, and of limits.
     pub fn perform(&mut self) -> Result<()> {
-        let Operation { work, bytes, table, signal, .. } = self;
-        // Work that a limit refuses is dropped too: none of it may be left in recycled memory.
-        let work = std::mem::take(work);
-        work.check_limits()?;
-        D::perform(work, Operands { bytes, table, signal })
+        let Operation { queue_affinity, kept, prepared, signal, .. } = self;
+        work::perform(*queue_affinity, kept.get(), std::mem::take(prepared), signal)
     }
 }

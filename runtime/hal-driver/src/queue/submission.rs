@@ -6,19 +6,19 @@
 
 use std::sync::Arc;
 
-use super::discipline::{Discipline, Operation, Queue, Queued, Submission, Work};
+use super::discipline::{Discipline, Operation, Prepared, Queue, Queued, Submission};
 use super::operation::Request;
 use super::weight::Weight;
 use crate::hal::Timepoint;
 use crate::hal::timepoints::{self, Continuation, reached, signal_all};
-use crate::status::Result;
+use crate::status::{Result, StatusCode};
 
 impl<D: Discipline> Continuation for Queued<D> {
     fn ready(self, outcome: Result<()>) {
         let Queued { queue, mut operation } = self;
         if let Err(failure) = outcome {
             operation.weight = Weight::Light;
-            operation.work = Work::Fail(failure);
+            operation.prepared = Prepared::Failure(failure);
         }
         queue.discipline.push(operation);
     }
@@ -66,7 +66,11 @@ impl<D: Discipline> Queue<D> {
         match reached(wait) {
             // Without points to signal nothing is ordered after the operation, and only the caller can learn its
             // outcome.
-            Ok(true) if signal.is_empty() => submission.perform(signal),
+            Ok(true) if signal.is_empty() => match submission.perform(signal) {
+                // A host call that signals by itself, and there are no points.
+                Err(status) if status.code() == StatusCode::Deferred => Ok(()),
+                outcome => outcome,
+            },
             Ok(true) => {
                 self.discipline.run(signal, weight, submission);
                 Ok(())

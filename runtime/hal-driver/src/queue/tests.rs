@@ -12,14 +12,14 @@ use crate::deferred::CommandProgram;
 use crate::deferred::tests::Nothing;
 use crate::hal::recycle::{MAX_FREE, Uninit, free_list};
 use crate::hal::timepoints::PendingWait;
-use crate::hal::{BufferBinding, HostSemaphore, Semaphore, Timepoint};
+use crate::hal::{BufferBinding, HostSemaphore, MappingMode, MemoryAccess, Semaphore, Timepoint};
 use crate::limits::Limits;
 use crate::limits::scope;
 use crate::status::{Result, StatusCode};
 
-/// Queues that run inline, and execute no commands.
+/// Queues that run inline. A dispatch reads and writes all of its bindings.
 #[derive(Debug, Default)]
-struct Host(InlineRunner<Host>);
+pub(super) struct Host(InlineRunner<Host>);
 
 free_list! { static OPERATIONS: Box<Operation<Host>>, MAX_FREE }
 free_list! { static PENDING: Uninit<PendingWait<Queued<Host>>>, MAX_FREE }
@@ -32,10 +32,6 @@ impl Discipline for Host {
         QueueFreeLists { operations: &OPERATIONS, pending: &PENDING }
     }
 
-    fn runner(&self) -> Option<Held<'_, ()>> {
-        None
-    }
-
     fn run(&self, signal: &[Timepoint], weight: Weight, submission: impl Submission<Host>) {
         self.0.run(signal, weight, submission);
     }
@@ -44,7 +40,15 @@ impl Discipline for Host {
         self.0.push(operation);
     }
 
-    fn execute(_: &Arc<CommandProgram<Nothing>>, _: &[BufferBinding], _: Option<&()>) -> Result<()> {
+    fn execute(program: &Arc<CommandProgram<Nothing>>, table: &[BufferBinding], _: Option<&()>) -> Result<()> {
+        for step in program.steps() {
+            let Some(dispatch) = program.run_transfer(&step.command, table)? else { continue };
+            program.grid(dispatch, table)?;
+            for range in program.bindings_of(dispatch, table) {
+                let (range, access) = (range?, MemoryAccess::READ | MemoryAccess::WRITE);
+                range.buffer.map_range(MappingMode::SCOPED, access, range.offset, range.length)?;
+            }
+        }
         Ok(())
     }
 }
@@ -55,7 +59,7 @@ fn submit(
     signal: &[Timepoint],
     work: impl FnOnce() -> Result<()> + Send + 'static,
 ) {
-    queue.submit(wait, signal, Weight::Light, Work::Other(Box::new(work))).expect("goes to the points");
+    queue.submit(wait, signal, Weight::Light, Prepared::Other(Box::new(work))).expect("goes to the points");
 }
 
 /// Each operation makes the next one of its thread ready, which runs after it and not inside of it.
@@ -109,7 +113,7 @@ fn an_operation_that_nobody_performs_drops_its_work() {
     let left = Arc::new(AtomicU32::new(u32::MAX));
     let seen = left.clone();
     end.notify(1, Box::new(move |_| seen.store(of_waiter.strong_count() as u32, Ordering::SeqCst)));
-    let work = Work::<Host>::Other(Box::new(move || {
+    let work = Prepared::<Host>::Other(Box::new(move || {
         drop(of_work);
         Ok(())
     }));
@@ -172,7 +176,7 @@ fn operations_that_a_limit_refuses_are_dropped_and_never_run() {
     assert_eq!(Arc::strong_count(&done), 1);
     // The next operation may have its memory.
     let after: Arc<dyn Semaphore> = Arc::new(HostSemaphore::new(0));
-    queue.submit(&at(&line, 2), &at(&after, 1), Weight::Light, Work::Nothing).expect("goes to the points");
+    queue.submit(&at(&line, 2), &at(&after, 1), Weight::Light, Prepared::Nothing).expect("goes to the points");
     line.signal(2).expect("advances");
     assert_eq!((after.query().expect("nothing fails"), done.load(Ordering::SeqCst)), (1, 0));
 }

@@ -1,14 +1,18 @@
-//! Descriptions of queue operations ([`Work`]), one variant each: they borrow their objects while they may run at once,
-//! and own them once they have to wait.
+//! Performs queue operations on the calling thread, through mappings of buffers ([`perform`]), whether they run at once
+//! or had to wait.
 
 use std::any::Any;
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use super::discipline::{Discipline, Held, Operands, Work};
+use super::discipline::{Discipline, Prepared};
 use crate::deferred::CommandProgram;
 use crate::hal::timepoints::signal_all;
 use crate::hal::transient::TransientBuffer;
-use crate::hal::{Buffer, HostCall, HostCallContext, HostCallFlags, Timepoint, buffer_copy, buffer_fill, buffer_write};
+use crate::hal::{
+    Buffer, HostCall, HostCallContext, HostCallFlags, QueueAffinity, QueueOperation, Timepoint, buffer_copy,
+    buffer_fill, buffer_write,
+};
 use crate::limits::scope;
 use crate::panics::guarded;
 use crate::status::{Result, Status, StatusCode};
@@ -16,109 +20,84 @@ use crate::status::{Result, Status, StatusCode};
 /// The name of host calls in failures.
 const HOST_CALL: &str = "a host call";
 
-impl<D: Discipline> Work<'_, D> {
-    /// Whether the limits of the call that submitted it allow it: memory goes back, and failures are told, also after
-    /// the call has ended.
-    ///
-    /// # Errors
-    /// Those of limits.
-    #[inline]
-    pub fn check_limits(&self) -> Result<()> {
-        if matches!(self, Work::Fail(_) | Work::Decommit(_)) { Ok(()) } else { scope::check() }
+/// Performs an operation, or what was prepared for it.
+///
+/// # Errors
+/// Those of the operation, and those of limits.
+#[inline]
+pub(super) fn perform<D: Discipline>(
+    queue_affinity: QueueAffinity,
+    operation: QueueOperation<'_>,
+    prepared: Prepared<'_, D>,
+    signal: &[Timepoint],
+) -> Result<()> {
+    // Memory goes back, and failures are told, also after the call has ended.
+    if !matches!((&operation, &prepared), (QueueOperation::Dealloca { .. }, _) | (_, Prepared::Failure(_))) {
+        scope::check()?;
     }
-
-    /// The same work with references of its own.
-    pub fn into_owned(self) -> Work<'static, D> {
-        match self {
-            Work::Nothing => Work::Nothing,
-            Work::Fail(cause) => Work::Fail(cause),
-            Work::Fill { target, offset, length } => Work::Fill { target: own(target), offset, length },
-            Work::Update { target, offset } => Work::Update { target: own(target), offset },
-            Work::Copy { source, source_offset, target, target_offset, length } => {
-                Work::Copy { source: own(source), source_offset, target: own(target), target_offset, length }
+    match prepared {
+        Prepared::Nothing => perform_unprepared(queue_affinity, operation, signal),
+        Prepared::Program { program, runner } => {
+            let table = match operation {
+                QueueOperation::Execute { binding_table, .. } => binding_table,
+                _ => &[],
+            };
+            let outcome = D::execute(&program, table, runner.as_deref().map(|runner| &**runner));
+            if let Cow::Owned(program) = program {
+                CommandProgram::recycle(program);
             }
-            Work::Read { source, source_offset, target, target_offset, length } => {
-                Work::Read { source: own(source), source_offset, target: own(target), target_offset, length }
-            }
-            Work::Write { source, source_offset, target, target_offset, length } => {
-                Work::Write { source: own(source), source_offset, target: own(target), target_offset, length }
-            }
-            Work::Execute { program, runner } => Work::Execute { program: own(program), runner: runner.map(own) },
-            Work::Commit { transient, source, params, length } => Work::Commit { transient, source, params, length },
-            Work::Decommit(allocation) => Work::Decommit(own(allocation)),
-            Work::Call { call, context, flags } => Work::Call { call: own(call), context, flags },
-            Work::Other(work) => Work::Other(work),
+            outcome
         }
+        Prepared::Memory(allocation) => allocation.run(signal),
+        Prepared::Failure(cause) => Err(cause),
+        Prepared::Other(work) => work(),
     }
+}
 
-    /// Performs it on the calling thread, through mappings of buffers.
-    ///
-    /// # Errors
-    /// Those of the work.
-    #[inline]
-    pub fn perform(self, operands: Operands<'_>) -> Result<()> {
-        match self {
-            Work::Nothing => Ok(()),
-            Work::Fail(cause) => Err(cause),
-            Work::Fill { target, offset, length } => {
-                let outcome = buffer_fill(&**target, offset, length, operands.bytes);
-                recycle_owned(target);
-                outcome
-            }
-            Work::Update { target, offset } => {
-                let outcome = buffer_write(&**target, offset, operands.bytes);
-                recycle_owned(target);
-                outcome
-            }
-            Work::Copy { source, source_offset, target, target_offset, length } => {
-                let outcome = buffer_copy(&**source, source_offset, &**target, target_offset, length);
-                recycle_owned(source);
-                recycle_owned(target);
-                outcome
-            }
-            Work::Read { source, source_offset, target, target_offset, length } => {
-                let outcome = source.read(source_offset, &target, target_offset, length);
-                recycle_owned(target);
-                outcome
-            }
-            Work::Write { source, source_offset, target, target_offset, length } => {
-                let outcome = target.write(target_offset, &source, source_offset, length);
-                recycle_owned(source);
-                outcome
-            }
-            Work::Execute { program, runner } => {
-                let outcome = D::execute(&program, operands.table, runner.as_deref().map(|runner| &**runner));
-                if let Cow::Owned(program) = program {
-                    CommandProgram::recycle(program);
-                }
-                outcome
-            }
-            Work::Commit { transient, source, params, length } => {
-                let outcome = source.allocate(params, length).map(|memory| transient.commit(memory));
-                transient.recycle();
-                outcome
-            }
-            Work::Decommit(allocation) => {
-                let outcome = decommit(&**allocation);
-                recycle_owned(allocation);
-                outcome
-            }
-            Work::Call { call, context, flags } => call_host(&**call, context, flags, operands.signal),
-            Work::Other(work) => work(),
+#[inline]
+fn perform_unprepared(
+    queue_affinity: QueueAffinity,
+    operation: QueueOperation<'_>,
+    signal: &[Timepoint],
+) -> Result<()> {
+    match operation {
+        QueueOperation::Barrier { flags: _ } => Ok(()),
+        QueueOperation::Dealloca { buffer, flags: _ } => decommit(buffer),
+        QueueOperation::Fill { target_buffer, target_offset, length, pattern, flags: _ } => {
+            buffer_fill(&**target_buffer, target_offset, length, pattern)
+        }
+        QueueOperation::Update { source, target_buffer, target_offset, flags: _ } => {
+            buffer_write(&**target_buffer, target_offset, source)
+        }
+        QueueOperation::Copy { source_buffer, source_offset, target_buffer, target_offset, length, flags: _ } => {
+            buffer_copy(&**source_buffer, source_offset, &**target_buffer, target_offset, length)
+        }
+        QueueOperation::Read { source_file, source_offset, target_buffer, target_offset, length, flags: _ } => {
+            source_file.read(source_offset, target_buffer, target_offset, length)
+        }
+        QueueOperation::Write { source_buffer, source_offset, target_file, target_offset, length, flags: _ } => {
+            target_file.write(target_offset, source_buffer, source_offset, length)
+        }
+        QueueOperation::HostCall { call, args, flags } => {
+            call_host(&**call, host_call_context(queue_affinity, args)?, flags, signal)
+        }
+        QueueOperation::Dispatch { .. } | QueueOperation::Execute { .. } => {
+            Err(Status::internal("the commands of a queue operation without a program"))
         }
     }
 }
 
-/// The object with a reference of its own.
-fn own<T: ?Sized>(object: Held<'_, T>) -> Held<'static, T> {
-    Cow::Owned(object.into_owned())
-}
-
-/// Recycles a buffer that an operation owned.
-fn recycle_owned(buffer: Held<'_, dyn Buffer>) {
-    if let Cow::Owned(buffer) = buffer {
-        buffer.recycle();
-    }
+/// The context of a host call with these arguments.
+///
+/// # Errors
+/// INVALID_ARGUMENT for more than four arguments.
+pub fn host_call_context(queue_affinity: QueueAffinity, args: &[u64]) -> Result<HostCallContext> {
+    let mut context = HostCallContext { queue_affinity, args: [0; 4] };
+    let slots = context.args.get_mut(..args.len()).ok_or_else(|| {
+        Status::invalid_argument(format!("a host call with {} arguments: expected at most 4", args.len()))
+    })?;
+    slots.copy_from_slice(args);
+    Ok(context)
 }
 
 /// Calls a function of the host, which signals the points itself unless they are signaled before the call.
@@ -140,7 +119,12 @@ pub fn call_host(
     guarded(HOST_CALL, || call.call(context, signal))?
 }
 
-fn decommit(allocation: &dyn Buffer) -> Result<()> {
-    let any: &dyn Any = allocation;
+/// Decommits the memory of a transient buffer. Buffers of other kinds stay as they are.
+///
+/// # Errors
+/// Those of the buffer.
+pub fn decommit(buffer: &Arc<dyn Buffer>) -> Result<()> {
+    let allocation = buffer.allocation();
+    let any: &dyn Any = &**allocation.as_ref().unwrap_or(buffer);
     any.downcast_ref::<TransientBuffer>().map_or(Ok(()), TransientBuffer::decommit)
 }

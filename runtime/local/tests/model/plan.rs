@@ -14,7 +14,7 @@ use shuttle::thread;
 use crate::blocking::{self, set_blocking};
 use crate::hal::host_kernels::WorkgroupMemory;
 use crate::hal::{HostSemaphore, Semaphore, Timepoint};
-use crate::hal_driver::queue::{Weight, Work};
+use crate::hal_driver::queue::{Prepared, Weight};
 use crate::queue::{LocalDiscipline, Queue};
 use crate::status::{Result, Status};
 use crate::sync::{self, set_starts_fail, thread_local};
@@ -423,7 +423,7 @@ fn submit(world: &Arc<World>, device: &Arc<Device>, violations: &Arc<WorldViolat
         COMPLETES.with(|completes| completes.set(true));
         outcome
     };
-    queue.submit(&wait, &signal, planned.weight, Work::Other(Box::new(work))).expect("goes to the points");
+    queue.submit(&wait, &signal, planned.weight, Prepared::Other(Box::new(work))).expect("goes to the points");
 }
 
 /// Does the work of an operation.

@@ -12,7 +12,6 @@ use crate::command_buffer::{
     AgentsCommandBuffer, AmdCommandBuffer, KernelSource, PacketRecorder, Program, PublishedPool,
 };
 use crate::executable::{AmdExecutableCache, supports};
-use crate::hal::transient::TransientBuffer;
 use crate::hal::{
     AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, CommandBuffer, CommandBufferMode,
     CommandCategory, Device, DeviceCapabilities, DeviceCapabilityBits, DeviceTimes, ExecutableCache, MAX_UPDATE_SIZE,
@@ -20,13 +19,13 @@ use crate::hal::{
     SemaphoreFlags, SlabProvider, Timepoint, TimesObserver, TopologyEdge, check_range,
 };
 use crate::hal_driver::deferred::{DispatchRequest, Recorder as _};
-use crate::hal_driver::device_alloca::{Allocation, Begun, Source, own as own_allocator};
+use crate::hal_driver::device_alloca::{Begun, Source, own as own_allocator};
 use crate::hal_driver::device_queue::{HostWorkers, Payload, Request, SubmissionPoint, is_driver_thread, refuse};
 use crate::hal_driver::device_slabs::DeviceSlabs;
 use crate::hal_driver::device_state::{DeviceState, device_state_methods};
 use crate::hal_driver::device_timeline::{DeviceTimeline, own};
 use crate::hal_driver::memory_source::DeviceMemory as TransientMemory;
-use crate::hal_driver::queue::{WaitAndSignal, call_host, host_call_context, queue_of};
+use crate::hal_driver::queue::{WaitAndSignal, call_host, decommit, host_call_context, queue_of};
 use crate::hal_driver::staging::{Staging, StagingSlots};
 use crate::limits::scope::{self, Scope};
 use crate::links::{Edge, scheduling_word};
@@ -172,13 +171,9 @@ impl AmdDevice {
 
     /// Returns the memory of a transient buffer once all points are reached.
     fn dealloca(&self, affinity: QueueAffinity, points: WaitAndSignal<'_>, buffer: &Arc<dyn Buffer>) {
-        let allocation = buffer.allocation().unwrap_or_else(|| buffer.clone());
-        let decommit = move || {
-            let any: &dyn Any = &*allocation;
-            any.downcast_ref::<TransientBuffer>().map_or(Ok(()), TransientBuffer::decommit)
-        };
+        let buffer = buffer.clone();
         let queue = self.queue(affinity).1.core();
-        queue.submit_job(points, None, Some(Box::new(decommit)), Scope::current(), true);
+        queue.submit_job(points, None, Some(Box::new(move || decommit(&buffer))), Scope::current(), true);
     }
 
     /// Submits what was recorded for the agent of the queue.
@@ -380,7 +375,7 @@ impl Device for AmdDevice {
         let is_first = wait.iter().all(|point| point.semaphore.query().is_ok_and(|value| value >= point.value));
         let may_wait = flags.contains(AllocaFlags::ALLOW_POOL_WAIT_FRONTIER);
         scope::check()?;
-        let (transient, begun) = Allocation::begin(source, params, allocation_size, (is_first, may_wait));
+        let (transient, begun) = Begun::attempt(source, params, allocation_size, (is_first, may_wait));
         transient.reserved_by(queue_affinity, flags);
         match begun {
             Begun::Done => self.submit_program(queue_affinity, (wait, signal), None),
