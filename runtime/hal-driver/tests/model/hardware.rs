@@ -12,8 +12,9 @@ use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use shuttle::sync::{Condvar, Mutex, MutexGuard};
 use shuttle::thread;
 
-use crate::device_queue::core::{Clock, Core, Hardware, Job, LANES, Part, SubmissionPoint, Work};
+use crate::device_queue::core::{Clock, Core, Hardware, Job, LANES, ParkedMemory, Part, SubmissionPoint, Work};
 use crate::device_queue::sync::pass_until;
+use crate::hal::recycle::{FreeList, MAX_FREE, free_list};
 use crate::status::{Result, Status};
 
 /// The state that all threads of an execution share.
@@ -119,6 +120,8 @@ pub struct Operation {
 /// The memory that kernels use.
 #[derive(Debug)]
 struct Memory;
+
+free_list! { static PARKED: ParkedMemory<ModelQueue>, MAX_FREE }
 
 #[derive(Default)]
 pub struct ModelWork(Option<(Arc<Operation>, Arc<Memory>)>);
@@ -409,6 +412,10 @@ impl Hardware for ModelQueue {
 
     const NAME: &'static str = "model";
     const MAX_WAITS: usize = 1;
+
+    fn parked() -> &'static FreeList<ParkedMemory<ModelQueue>> {
+        &PARKED
+    }
 
     fn clocks(&self) -> &[Arc<ModelClock>; LANES] {
         &self.shared.clocks

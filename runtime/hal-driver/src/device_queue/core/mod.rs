@@ -31,4 +31,4 @@ pub use frontier::{Frontier, LANES};
 pub use hardware::{Clock, Hardware, Job, Part, SubmissionPoint, Work};
 pub use request::{Payload, Request};
 pub use state::{Core, Hold, Submission};
-pub use submission::refuse;
+pub use submission::{Parked, ParkedMemory, refuse};

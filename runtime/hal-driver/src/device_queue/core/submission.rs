@@ -14,7 +14,8 @@ use crate::device_queue::rules::{Rule, keeps};
 use crate::device_queue::sync::Mutex;
 use crate::device_timeline::own;
 use crate::hal::Timepoint;
-use crate::hal::timepoints::signal_all;
+use crate::hal::recycle::Uninit;
+use crate::hal::timepoints::{Continuation, PendingWait, continue_after, signal_all};
 use crate::limits::scope::Scope;
 use crate::limits::{Charge, OBJECT_BYTES};
 use crate::status::{Result, Status, StatusCode};
@@ -27,40 +28,29 @@ pub(super) enum Waiting<H: Hardware> {
     Settled(Box<Submission<H>>),
 }
 
-/// Something that waits, with its queue, until it is taken.
-type Held<H> = Option<(Hold<H>, Waiting<H>)>;
-
-/// Something that waits, until its points are reached.
-struct Parked<H: Hardware> {
+/// Something that waits, with its queue, until its points are reached.
+pub struct Parked<H: Hardware> {
+    queue: Hold<H>,
+    waiting: Waiting<H>,
     /// The limits of the call that it is from.
     scope: Scope,
     /// Its memory, charged to that call.
     _charge: Charge,
-    /// How many points are not reached yet, and what waits, with its queue, until it is taken.
-    state: Mutex<(usize, Held<H>)>,
 }
 
-impl<H: Hardware> Parked<H> {
-    /// One of the points was reached, or failed. Called by the thread that signals it, which may be the completion
-    /// thread of any queue.
-    fn notified(&self, outcome: Result<()>) {
-        let parked = {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            state.0 -= 1;
-            match (&outcome, state.0) {
-                (Err(_), _) | (Ok(()), 0) => state.1.take(),
-                (Ok(()), _) => None,
+/// The memory of something that waits.
+pub type ParkedMemory<H> = Uninit<PendingWait<Parked<H>>>;
+
+/// Called by the thread that signals the last point, which may be the completion thread of any queue.
+impl<H: Hardware> Continuation for Parked<H> {
+    fn ready(self, outcome: Result<()>) {
+        let Parked { queue, waiting, scope, _charge } = self;
+        match waiting {
+            Waiting::Request(request) if keeps(Rule::SignalsDoNotSubmit) => {
+                queue.clone().feed(queue, request, scope, outcome);
             }
-        };
-        match parked {
-            Some((queue, Waiting::Request(request))) => {
-                if !keeps(Rule::SignalsDoNotSubmit) {
-                    return queue.run_request(request, self.scope.clone(), outcome, true);
-                }
-                queue.clone().feed(queue, request, self.scope.clone(), outcome);
-            }
-            Some((queue, Waiting::Settled(submission))) => queue.clone().settle(queue, submission, outcome),
-            None => {}
+            Waiting::Request(request) => queue.run_request(request, scope, outcome, true),
+            Waiting::Settled(submission) => queue.clone().settle(queue, submission, outcome),
         }
     }
 }
@@ -158,15 +148,8 @@ impl<H: Hardware> Core<H> {
     /// Holds something back until `points` are reached. It keeps the timelines of the others alone: those that it is
     /// notified by own it, and what nothing else refers to will never be reached.
     pub(super) fn park(self: &Arc<Self>, waiting: Waiting<H>, points: Vec<Timepoint>, scope: Scope) {
-        let parked = Arc::new(Parked {
-            scope,
-            _charge: Charge::of_call_anyway((2 + points.len() as u64) * OBJECT_BYTES),
-            state: Mutex::new((points.len(), Some((Hold::new(self), waiting)))),
-        });
-        for point in points {
-            let parked = parked.clone();
-            point.semaphore.notify(point.value, Box::new(move |outcome| parked.notified(outcome)));
-        }
+        let _charge = Charge::of_call_anyway((2 + points.len() as u64) * OBJECT_BYTES);
+        continue_after(H::parked(), &points, Parked { queue: Hold::new(self), waiting, scope, _charge });
     }
 }
 

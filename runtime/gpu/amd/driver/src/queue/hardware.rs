@@ -34,7 +34,8 @@ use super::times::QueueTimes;
 use crate::agent::GpuAgent;
 use crate::command_buffer::{ArgumentMemory, KernelSource, PacketBytes, Program, Resolved, RingPlace};
 use crate::hal::BufferBinding;
-use crate::hal_driver::device_queue::{Clock, Core, Hardware, Job, LANES, Part, SubmissionPoint, Work};
+use crate::hal::recycle::{FreeList, MAX_FREE, free_list};
+use crate::hal_driver::device_queue::{Clock, Core, Hardware, Job, LANES, ParkedMemory, Part, SubmissionPoint, Work};
 use crate::memory::{DeviceMemory, MemoryClass, Publication};
 use crate::status::{Result, Status, StatusCode};
 use crate::symbols::{FaultListener, Hsa, OwnedQueue, OwnedSignal};
@@ -140,6 +141,8 @@ impl Job<PacketQueue> for ProgramJob {
         Ok(())
     }
 }
+
+free_list! { static PARKED: ParkedMemory<PacketQueue>, MAX_FREE }
 
 /// The memory in which packets are put together.
 pub(crate) struct Packets {
@@ -359,6 +362,10 @@ impl Hardware for PacketQueue {
 
     /// All that is published together with them fits the smallest ring.
     const MAX_WAITS: usize = 64;
+
+    fn parked() -> &'static FreeList<ParkedMemory<PacketQueue>> {
+        &PARKED
+    }
 
     fn clocks(&self) -> &[Arc<QueueClock>; LANES] {
         &self.clocks
