@@ -7,10 +7,10 @@
 //! cache hardly raises the memory that a process takes from a GPU.
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::hal::block_cache::{BlockStats, Bounds, CachedBlock, FreeBlocks};
 use crate::limits::Charge;
 use crate::pool::Notice;
 use crate::status::{Result, StatusCode};
@@ -44,21 +44,22 @@ struct Cached<O, M> {
     memory: M,
 }
 
+impl<O: Origin, M: BlockMemory> CachedBlock for Cached<O, M> {
+    fn size(&self) -> u64 {
+        self.memory.length()
+    }
+}
+
 /// Called once when a block was released.
 type Waiter = Box<dyn FnOnce() + Send>;
 
 struct State<O, M> {
-    /// The oldest first.
-    cached: VecDeque<Cached<O, M>>,
-    cached_bytes: u64,
-    in_use: u64,
+    free: FreeBlocks<Cached<O, M>>,
     /// Blocks in use, and those that are being freed.
     leases: u64,
     /// Requests that have neither a block nor an error yet.
     attempts: u64,
-    peak: u64,
-    hits: u64,
-    /// Blocks that were released so far.
+    /// Blocks that were released so far, and whose memory is free.
     releases: u64,
     waiters: Vec<Waiter>,
 }
@@ -68,16 +69,17 @@ pub struct DeviceBlocks<O, M> {
     state: Mutex<State<O, M>>,
 }
 
-impl<O, M> Default for DeviceBlocks<O, M> {
+impl<O: Origin, M: BlockMemory> Default for DeviceBlocks<O, M> {
     fn default() -> Self {
-        DeviceBlocks { state: Mutex::default() }
+        let free = FreeBlocks::new(Bounds { slack: SLACK, bytes: u64::MAX, blocks: MAX_CACHED });
+        DeviceBlocks { state: Mutex::new(State { free, leases: 0, attempts: 0, releases: 0, waiters: Vec::new() }) }
     }
 }
 
-impl<O, M> fmt::Debug for DeviceBlocks<O, M> {
+impl<O: Origin, M: BlockMemory> fmt::Debug for DeviceBlocks<O, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        write!(f, "block cache({} bytes in use, {} cached)", state.in_use, state.cached_bytes)
+        let BlockStats { in_use, cached_bytes, .. } = self.lock().free.stats();
+        write!(f, "block cache({in_use} bytes in use, {cached_bytes} cached)")
     }
 }
 
@@ -106,51 +108,10 @@ impl<O: Origin, M: BlockMemory> Drop for BlockLease<O, M> {
     }
 }
 
-impl<O, M> Default for State<O, M> {
-    fn default() -> Self {
-        State {
-            cached: VecDeque::new(),
-            cached_bytes: 0,
-            in_use: 0,
-            leases: 0,
-            attempts: 0,
-            peak: 0,
-            hits: 0,
-            releases: 0,
-            waiters: Vec::new(),
-        }
-    }
-}
-
-impl<O: Origin, M: BlockMemory> State<O, M> {
-    /// Removes the best fit among the cached blocks.
-    fn take(&mut self, origin: O, length: u64) -> Option<M> {
-        let fits = |cached: &Cached<O, M>| {
-            let size = cached.memory.length();
-            cached.origin == origin && size >= length && size / 2 <= length.saturating_add(SMALL)
-        };
-        let candidates = self.cached.iter().enumerate().filter(|(_, cached)| fits(cached));
-        let (index, _) = candidates.min_by_key(|(_, cached)| cached.memory.length())?;
-        let taken = self.cached.remove(index)?;
-        self.cached_bytes -= taken.memory.length();
-        Some(taken.memory)
-    }
-
+impl<O, M> State<O, M> {
     /// Whether no block is in use or about to be.
     fn is_idle(&self) -> bool {
         self.leases == 0 && self.attempts == 0
-    }
-
-    /// Removes what exceeds the bounds, for the caller to free without the lock.
-    fn evict(&mut self) -> Vec<Cached<O, M>> {
-        let limit = (self.peak + self.peak / 8).saturating_add(SLACK);
-        let mut removed = Vec::new();
-        while self.in_use.saturating_add(self.cached_bytes) > limit || self.cached.len() > MAX_CACHED {
-            let Some(oldest) = self.cached.pop_front() else { break };
-            self.cached_bytes -= oldest.memory.length();
-            removed.push(oldest);
-        }
-        removed
     }
 }
 
@@ -175,20 +136,20 @@ impl<O: Origin, M: BlockMemory> DeviceBlocks<O, M> {
         let taken = {
             let mut state = self.lock();
             state.attempts += 1;
-            if recycles { state.take(origin, length) } else { None }
+            let fits =
+                |cached: &Cached<O, M>| cached.origin == origin && cached.size() / 2 <= length.saturating_add(SMALL);
+            if recycles { state.free.take(length, fits) } else { None }
         };
         let is_hit = taken.is_some();
-        let acquired = taken.map_or_else(|| self.allocate(allocate), Ok);
+        let acquired = taken.map_or_else(|| self.allocate(allocate), |cached| Ok(cached.memory));
         let (outcome, evicted, waiters) = {
             let mut state = self.lock();
             state.attempts -= 1;
             match acquired {
                 Ok(memory) => {
-                    state.hits += u64::from(is_hit);
-                    state.in_use += memory.length();
+                    state.free.handed_out(memory.length(), is_hit);
                     state.leases += 1;
-                    state.peak = state.peak.max(state.in_use);
-                    (Ok(memory), state.evict(), Vec::new())
+                    (Ok(memory), state.free.evict_for(0), Vec::new())
                 }
                 // Nothing will be released that waiters could wait for.
                 Err(status) if state.is_idle() => (Err(status), Vec::new(), std::mem::take(&mut state.waiters)),
@@ -214,15 +175,14 @@ impl<O: Origin, M: BlockMemory> DeviceBlocks<O, M> {
     fn release(&self, origin: O, memory: M, recycles: bool) {
         let unused = {
             let mut state = self.lock();
-            state.in_use -= memory.length();
+            state.free.came_back(memory.length());
             let freed = if recycles {
-                state.cached_bytes += memory.length();
-                state.cached.push_back(Cached { origin, memory });
+                state.free.put(Cached { origin, memory });
                 None
             } else {
                 Some(memory)
             };
-            (state.evict(), freed)
+            (state.free.evict_for(0), freed)
         };
         // Memory is freed, and waiters called, without the lock.
         drop(unused);
@@ -238,11 +198,7 @@ impl<O: Origin, M: BlockMemory> DeviceBlocks<O, M> {
 
     /// Frees all cached blocks; false if there were none.
     pub fn trim(&self) -> bool {
-        let cached = {
-            let mut state = self.lock();
-            state.cached_bytes = 0;
-            std::mem::take(&mut state.cached)
-        };
+        let cached = self.lock().free.clear();
         !cached.is_empty()
     }
 
@@ -268,7 +224,7 @@ impl<O: Origin, M: BlockMemory> DeviceBlocks<O, M> {
     /// Requests that cached blocks served.
     #[cfg(test)]
     fn hits(&self) -> u64 {
-        self.lock().hits
+        self.lock().free.stats().hits
     }
 }
 

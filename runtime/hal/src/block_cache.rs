@@ -1,12 +1,13 @@
-//! The block cache: blocks of host memory for transient buffers and slabs. A released block is cached for the next
-//! request, within bounds.
+//! Caches of blocks of memory: the free blocks that all of them have ([`FreeBlocks`]), and the cache of the host's memory
+//! for transient buffers and slabs ([`BlockCache`]). A released block is cached for the next request, within bounds.
 //!
-//! **Bounds**: at most [`MAX_CACHED_BYTES`] and [`MAX_CACHED_BLOCKS`]; and cached blocks and those in use together have
-//! at most as many bytes as were ever in use at once, an eighth of that, and `SLACK`. So the cache does not raise the
-//! peak memory of a process by more. Blocks that would exceed the bounds are freed, the oldest first. `trim` frees all
-//! of them.
+//! **Bounds**: at most so many bytes and blocks as the cache says; and cached blocks and those in use together have at
+//! most as many bytes as were ever in use at once, an eighth of that, and a slack. So a cache does not raise the peak
+//! memory of a process by more. Blocks that would exceed the bounds are freed, the oldest first. `trim` frees all of
+//! them.
 
 use std::any::Any;
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -75,58 +76,127 @@ pub struct BlockStats {
     pub hits: u64,
 }
 
-/// A cache of blocks, from which blocks are acquired and to which they are released.
-#[derive(Default)]
-pub struct BlockCache(Mutex<CacheState>);
+/// The bounds of a cache, besides that it holds little more than was ever in use.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// By how many bytes the memory held may exceed the most that was ever in use, besides an eighth of that.
+    pub slack: u64,
+    /// Most bytes that are cached.
+    pub bytes: u64,
+    /// Most blocks that are cached.
+    pub blocks: usize,
+}
 
-#[derive(Default)]
-struct CacheState {
-    /// The cached blocks, oldest first. There are no other references to them.
-    cached: Vec<Arc<Block>>,
+/// A block of a cache.
+pub trait CachedBlock {
+    /// Bytes.
+    fn size(&self) -> u64;
+}
+
+/// The free blocks of a cache, and what is known of those in use. What is removed is returned, for the caller to free
+/// without the lock of the cache.
+#[derive(Debug)]
+pub struct FreeBlocks<B> {
+    bounds: Bounds,
+    /// The oldest first.
+    blocks: VecDeque<B>,
     stats: BlockStats,
 }
 
-impl CacheState {
-    /// Removes the best fit among the cached blocks.
-    fn take(&mut self, length: u64, alignment: u64) -> Option<Arc<Block>> {
+impl<B: CachedBlock> FreeBlocks<B> {
+    /// No blocks.
+    pub fn new(bounds: Bounds) -> FreeBlocks<B> {
+        FreeBlocks { bounds, blocks: VecDeque::new(), stats: BlockStats::default() }
+    }
+
+    /// Removes the smallest block of at least `length` bytes that `fits`. It counts as handed out by the caller.
+    pub fn take(&mut self, length: u64, fits: impl Fn(&B) -> bool) -> Option<B> {
         let mut best: Option<(usize, u64)> = None;
         // The newest one is most likely in the processor's caches.
-        for (index, block) in self.cached.iter().enumerate().rev() {
-            let size = block.bytes.size();
-            let most = length.saturating_add(length / MAX_WASTE + SMALL);
-            let fits = (length..=most).contains(&size) && block.alignment >= alignment;
-            if fits && best.is_none_or(|(_, smallest)| size < smallest) {
+        for (index, block) in self.blocks.iter().enumerate().rev() {
+            let size = block.size();
+            if size >= length && best.is_none_or(|(_, smallest)| size < smallest) && fits(block) {
                 best = Some((index, size));
-                if size < length + 64 {
+                if size - length < 64 {
                     break;
                 }
             }
         }
         let (index, size) = best?;
         self.stats.cached_bytes -= size;
-        Some(self.cached.remove(index))
+        self.blocks.remove(index)
     }
 
-    /// Removes the blocks that exceed the bounds if `more` bytes are taken into use, for the caller to free without the
-    /// lock.
-    fn evict_for(&mut self, more: u64) -> Vec<Arc<Block>> {
+    /// Counts a block that was handed out, and whether it had been cached.
+    pub fn handed_out(&mut self, size: u64, is_hit: bool) {
+        self.stats.acquired += 1;
+        self.stats.hits += u64::from(is_hit);
+        self.stats.in_use = self.stats.in_use.saturating_add(size);
+        self.stats.peak = self.stats.peak.max(self.stats.in_use);
+    }
+
+    /// Counts a block that came back.
+    pub fn came_back(&mut self, size: u64) {
+        self.stats.in_use = self.stats.in_use.saturating_sub(size);
+        self.stats.released += 1;
+    }
+
+    /// Adds a block that came back.
+    pub fn put(&mut self, block: B) {
+        self.stats.cached_bytes += block.size();
+        self.blocks.push_back(block);
+    }
+
+    /// Removes the oldest blocks, as many as exceed the bounds once `more` bytes are taken into use.
+    pub fn evict_for(&mut self, more: u64) -> Vec<B> {
         let peak = self.stats.peak;
-        let limit = (peak + peak / 8).saturating_add(SLACK);
+        let limit = (peak + peak / 8).saturating_add(self.bounds.slack);
         let held = self.stats.in_use.saturating_add(more);
-        let allowed = limit.saturating_sub(held).min(MAX_CACHED_BYTES);
+        self.keep(limit.saturating_sub(held).min(self.bounds.bytes), self.bounds.blocks)
+    }
+
+    /// Removes the oldest blocks, so that at most so many bytes and blocks are cached.
+    fn keep(&mut self, bytes: u64, blocks: usize) -> Vec<B> {
         let (mut cached, mut removed) = (self.stats.cached_bytes, 0);
-        while cached > allowed || self.cached.len() - removed > MAX_CACHED_BLOCKS {
-            cached -= self.cached[removed].bytes.size();
+        while cached > bytes || self.blocks.len() - removed > blocks {
+            cached -= self.blocks[removed].size();
             removed += 1;
         }
         self.stats.cached_bytes = cached;
         // An empty vector allocates nothing.
-        if removed == 0 { Vec::new() } else { self.cached.drain(..removed).collect() }
+        if removed == 0 { Vec::new() } else { self.blocks.drain(..removed).collect() }
+    }
+
+    /// Removes all blocks.
+    pub fn clear(&mut self) -> Vec<B> {
+        self.keep(0, 0)
+    }
+
+    /// The statistics so far.
+    pub fn stats(&self) -> BlockStats {
+        BlockStats { cached: self.blocks.len(), ..self.stats }
+    }
+}
+
+impl CachedBlock for Arc<Block> {
+    fn size(&self) -> u64 {
+        self.bytes.size()
+    }
+}
+
+/// A cache of blocks, from which blocks are acquired and to which they are released. There are no other references to
+/// those that are cached.
+pub struct BlockCache(Mutex<FreeBlocks<Arc<Block>>>);
+
+impl Default for BlockCache {
+    fn default() -> BlockCache {
+        let bounds = Bounds { slack: SLACK, bytes: MAX_CACHED_BYTES, blocks: MAX_CACHED_BLOCKS };
+        BlockCache(Mutex::new(FreeBlocks::new(bounds)))
     }
 }
 
 impl BlockCache {
-    fn lock(&self) -> MutexGuard<'_, CacheState> {
+    fn lock(&self) -> MutexGuard<'_, FreeBlocks<Arc<Block>>> {
         // Nothing under the lock can panic between two changes.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -154,18 +224,19 @@ impl BlockCache {
 
     /// A block, and whether it is new and therefore zero.
     fn obtain(&self, length: u64, alignment: u64) -> Result<(Arc<Block>, bool)> {
-        let mut state = self.lock();
-        if let Some(block) = state.take(length, alignment) {
-            state.stats.hits += 1;
-            state.handed_out(block.bytes.size());
+        let mut free = self.lock();
+        let most = length.saturating_add(length / MAX_WASTE + SMALL);
+        let fits = |block: &Arc<Block>| block.size() <= most && block.alignment >= alignment;
+        if let Some(block) = free.take(length, fits) {
+            free.handed_out(block.size(), true);
             return Ok((block, false));
         }
         // Evicted blocks are freed first, so that the process never holds both.
-        let evicted = state.evict_for(length);
-        drop(state);
+        let evicted = free.evict_for(length);
+        drop(free);
         drop(evicted);
         let block = Arc::new(Block::new(length, alignment)?);
-        self.lock().handed_out(block.bytes.size());
+        self.lock().handed_out(block.size(), false);
         Ok((block, true))
     }
 
@@ -174,51 +245,36 @@ impl BlockCache {
     pub fn release(&self, owner: Arc<dyn Any + Send + Sync>) {
         let Ok(mut block) = owner.downcast::<Block>() else { return };
         let unused = Arc::get_mut(&mut block).is_some();
-        let mut state = self.lock();
-        state.stats.in_use = state.stats.in_use.saturating_sub(block.bytes.size());
-        state.stats.released += 1;
-        if unused && block.bytes.size() <= MAX_CACHED_BYTES {
-            state.stats.cached_bytes += block.bytes.size();
-            if state.cached.capacity() == 0 {
-                state.cached.reserve_exact(MAX_CACHED_BLOCKS + 1);
+        let mut free = self.lock();
+        free.came_back(block.size());
+        if unused && block.size() <= MAX_CACHED_BYTES {
+            if free.blocks.capacity() == 0 {
+                // Later calls allocate nothing.
+                free.blocks.reserve_exact(MAX_CACHED_BLOCKS + 1);
             }
-            state.cached.push(block);
-            let evicted = state.evict_for(0);
-            drop(state);
+            free.put(block);
+            let evicted = free.evict_for(0);
+            drop(free);
             drop(evicted);
         }
     }
 
     /// Frees cached blocks: all of them, or with `all` false those beyond half of the bounds.
     pub fn trim(&self, all: bool) {
-        let mut state = self.lock();
-        let mut removed = Vec::new();
-        let (bytes, count) = if all { (0, 0) } else { (MAX_CACHED_BYTES / 2, MAX_CACHED_BLOCKS / 2) };
-        while state.stats.cached_bytes > bytes || state.cached.len() > count {
-            let block = state.cached.remove(0);
-            state.stats.cached_bytes -= block.bytes.size();
-            removed.push(block);
-        }
+        let mut free = self.lock();
+        let (bytes, blocks) = if all { (0, 0) } else { (MAX_CACHED_BYTES / 2, MAX_CACHED_BLOCKS / 2) };
+        let removed = free.keep(bytes, blocks);
         if all {
             // The past peak says nothing about later use.
-            state.stats.peak = state.stats.in_use;
+            free.stats.peak = free.stats.in_use;
         }
-        drop(state);
+        drop(free);
         drop(removed);
     }
 
     /// The statistics so far.
     pub fn stats(&self) -> BlockStats {
-        let state = self.lock();
-        BlockStats { cached: state.cached.len(), ..state.stats }
-    }
-}
-
-impl CacheState {
-    fn handed_out(&mut self, length: u64) {
-        self.stats.acquired += 1;
-        self.stats.in_use = self.stats.in_use.saturating_add(length);
-        self.stats.peak = self.stats.peak.max(self.stats.in_use);
+        self.lock().stats()
     }
 }
 
