@@ -69,7 +69,7 @@ fn points(methods: &[(&Object, &Method)]) -> TokenStream {
 }
 
 /// Whether the method submits an operation to a queue: it waits for points and signals others.
-pub(crate) fn is_operation(method: &Method) -> bool {
+fn is_operation(method: &Method) -> bool {
     let is_points = |arg: &Field| arg.shape.list && arg.shape.kind == Kind::Struct("timepoint".to_string());
     let has = |name: &str| method.args.iter().any(|arg| arg.name == name && is_points(arg));
     has("wait") && has("signal")

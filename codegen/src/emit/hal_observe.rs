@@ -9,8 +9,8 @@ use quote::quote;
 
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::hal_calls::{call, is_reply_argument, reply};
-use crate::emit::hal_checks::is_operation;
 use crate::emit::hal_forward::{inner_ident, trait_ident};
+use crate::emit::hal_operations::value;
 use crate::emit::hal_traits::signature;
 use crate::emit::hal_types::{method_variant, type_ident, value_ident};
 use crate::load::Spec;
@@ -219,18 +219,23 @@ fn observed_method(hal: &Hal, observed: &Observed<'_>, object: &Object, method: 
             }
             Some(_) => quote!(|result| #reply),
         };
-        let inner = match (is_operation(method), &method.result) {
-            (true, None) => quote! {
-                match observed.submits() {
-                    Ok(()) => #inner,
-                    Err(failure) => fail_operation(&wait, &signal, failure),
-                }
-            },
-            _ => inner,
+        let operation = method.operation.as_ref().map(|_| value(method));
+        let (operation, inner) = match operation {
+            Some(operation) => (
+                Some(quote!(let operation = #operation;)),
+                quote! {
+                    match observed.submits(operation) {
+                        Ok(()) => #inner,
+                        Err(failure) => fail_operation(&wait, &signal, failure),
+                    }
+                },
+            ),
+            None => (None, inner),
         };
         quote! {
             let observed = self.called(#call);
             observed.begins()?;
+            #operation
             #(#exchanges)*
             #safety
             let outcome = #inner;

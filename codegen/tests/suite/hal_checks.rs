@@ -13,12 +13,14 @@ const DEVICE: &str = "\
 
 - method: queue_move
   doc: Moves bytes.
+  operation: move
   args:
+    - {name: queue_affinity, kind: u64}
     - {name: wait, kind: timepoint, list: true}
     - {name: signal, kind: timepoint, list: true}
     - {name: from, kind: buffer, usage: [source], access: [read], range: [offset, length]}
     - {name: offset, kind: u64}
-    - {name: to, kind: buffer, range: [offset, length]}
+    - {name: to, kind: buffer, range: [offset, length], accesses: [read]}
     - {name: length, kind: u64}
 
 - struct: timepoint
@@ -135,6 +137,11 @@ fn rules_become_checks() {
     // The timelines of an operation tell its faults.
     let observe = generated(&files(DEVICE, RECORDER), "hal/observe.rs");
     assert!(observe.contains("Err(failure) => fail_operation(&wait, &signal, failure)"), "{observe}");
+    // The observer sees the objects of the caller, so this comes before they are exchanged.
+    let squeezed = observe.split_whitespace().collect::<String>().replace(",}", "}");
+    let operation =
+        "letoperation=QueueOperation::Move{from,offset,to,length};letoutcome=matchobserved.submits(operation)";
+    assert!(squeezed.contains(operation), "{observe}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub mod hal {
 
     /// Wrappers that report calls to an observer.
     pub mod observe {
-        use crate::hal::Forward;
+        use crate::hal::{Forward, QueueOperation};
         use crate::observe::failure::fail_operation;
         use crate::observe::objects::{Side, Table};
         use crate::observe::observation::{Exchange, Known, Observation, Observed, Wrapped};

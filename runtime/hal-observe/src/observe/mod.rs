@@ -54,6 +54,7 @@ use self::text::{Show, Text};
 pub use self::trace::Trace;
 pub use self::validate::Validate;
 pub use crate::generated::hal::calls::{Call, Reply};
+use crate::hal::QueueOperation;
 use crate::status::{Result, Status};
 
 impl<'a> Called<'a> {
@@ -109,8 +110,8 @@ impl<'a> Called<'a> {
         self.observation.observer.before(self)
     }
 
-    pub(crate) fn submits(&self) -> Result<()> {
-        self.observation.observer.submitting(self)
+    pub(crate) fn submits(&self, operation: QueueOperation<'_>) -> Result<()> {
+        self.observation.observer.submitting(self, operation)
     }
 
     pub(crate) fn ends(&self, outcome: Result<Reply<'_>, &Status>) {

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::objects::{ObjectId, Side, Table, Tables};
 use crate::generated::hal::calls::{Call, Reply};
-use crate::hal::Device;
 use crate::hal::forward::Forward;
+use crate::hal::{Device, QueueOperation};
 use crate::status::{Result, Status};
 
 /// Is shown calls. Any thread may call it, also from within another call: a queue that calls the host does.
@@ -23,13 +23,13 @@ pub trait Observer: Debug + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Called after [`Observer::before`] for an operation of a queue that returns nothing.
+    /// Called after [`Observer::before`] for an operation of a queue.
     ///
     /// # Errors
     /// A failure is that of the operation, which the device does not get: it goes to the points that the operation
     /// signals, once those it waits for are reached.
-    fn submitting(&self, call: &Called<'_>) -> Result<()> {
-        let _ = call;
+    fn submitting(&self, call: &Called<'_>, operation: QueueOperation<'_>) -> Result<()> {
+        let _ = (call, operation);
         Ok(())
     }
 

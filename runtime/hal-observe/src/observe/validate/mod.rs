@@ -33,7 +33,7 @@ use self::needs::Collected;
 pub use self::state::Validate;
 use self::table::lock;
 use super::{Call, Called, ObjectId, Observer, Reply};
-use crate::hal::{BufferParams, CommandBufferMode};
+use crate::hal::{BufferParams, CommandBufferMode, QueueOperation};
 use crate::status::{Result, Status};
 
 impl Validate {
@@ -78,14 +78,14 @@ impl Validate {
     }
 
     /// Checks an operation.
-    fn check_operation(&self, called: &Called<'_>) -> Result<()> {
+    fn check_operation(&self, called: &Called<'_>, operation: QueueOperation<'_>) -> Result<()> {
         self.check_arguments(called)?;
-        match called.call() {
-            Call::DeviceQueueExecute { command_buffer, binding_table, .. } => {
+        match operation {
+            QueueOperation::Execute { command_buffer, binding_table, .. } => {
                 let Some(recorded) = self.command_buffers.recorded(called.id(command_buffer)) else { return Ok(()) };
                 Checks::new(self, called).check_bindings(&recorded, binding_table)
             }
-            Call::DeviceQueueDealloca { buffer, .. } => self.transients.check_returned(called, buffer),
+            QueueOperation::Dealloca { buffer, .. } => self.transients.check_returned(called, buffer),
             _ => Ok(()),
         }
     }
@@ -129,8 +129,8 @@ impl Observer for Validate {
         self.refuse(call).map_err(|status| status.context(call.name()))
     }
 
-    fn submitting(&self, call: &Called<'_>) -> Result<()> {
-        self.check_operation(call).map_err(|status| status.context(call.name()))
+    fn submitting(&self, call: &Called<'_>, operation: QueueOperation<'_>) -> Result<()> {
+        self.check_operation(call, operation).map_err(|status| status.context(call.name()))
     }
 
     fn after(&self, call: &Called<'_>, outcome: Result<Reply<'_>, &Status>) {
