@@ -14,8 +14,8 @@ use crate::blocking::Blocking;
 use crate::bytecode::opcode::{BytecodeVersion, DEINITIALIZER, INITIALIZER};
 use crate::interp::threaded::{MachineCode, TierUp};
 use crate::interp::{
-    self, CallState, ImportTarget, Invocation, Limits, ModuleList, PassedList, Poll, Stderr, Suspended, TraceSink,
-    TypedPoll, TypedTarget, ValueTarget,
+    self, CallState, ImportTarget, Invocation, Limits, ModuleList, PassedList, Poll, Results, Stderr, Step, Suspended,
+    Suspension, TraceSink, TypedResults, TypedTarget, ValueTarget,
 };
 use crate::limits::scope;
 use crate::status::{Result, Status, StatusCode};
@@ -207,10 +207,10 @@ impl Context {
                     if !next(arguments, list.changed())? {
                         break None;
                     }
-                    if let TypedPoll::Suspended(suspended) =
+                    if let Step::Suspended(suspended) =
                         target.call(&mut state.context, arguments.as_ref().clone(), limits)?
                     {
-                        break Some(*suspended);
+                        break Some(suspended);
                     }
                 },
                 // SAFETY: the caller guarantees that nothing changes the list but these calls.
@@ -218,7 +218,7 @@ impl Context {
             };
             drop(state);
             match suspended {
-                Some(suspended) => inner.finish::<()>(suspended)?,
+                Some(suspended) => inner.finish(suspended, &mut TypedResults::<()>::new())?,
                 None => return Ok(()),
             }
         }
@@ -233,9 +233,9 @@ impl Context {
         let inner = &*self.0;
         let _blocking = Blocking::enter();
         let mut state = inner.state.take_within(limits)?;
-        if let TypedPoll::Suspended(suspended) = target.call(&mut state.context, params, limits)? {
+        if let Step::Suspended(suspended) = target.call(&mut state.context, params, limits)? {
             drop(state);
-            inner.finish::<()>(*suspended)?;
+            inner.finish(suspended, &mut TypedResults::<()>::new())?;
         }
         Ok(())
     }
@@ -328,20 +328,37 @@ impl Inner {
         invocation.poll(&mut state.context)
     }
 
-    /// Runs an invocation to its end. The state is free for other calls while this one waits.
-    pub fn run(&self, invocation: &mut Invocation<impl Borrow<ModuleList>, impl Borrow<Limits>>) -> Result<Vec<Value>> {
+    /// Runs an invocation to its end, and adds the results to `results`. The state is free for other calls while this
+    /// one waits.
+    pub fn run(
+        &self,
+        invocation: &mut Invocation<impl Borrow<ModuleList>, impl Borrow<Limits>>,
+        results: &mut Vec<Value>,
+    ) -> Result<()> {
         let _blocking = Blocking::enter();
-        match self.poll(invocation)? {
-            Poll::Done(values) => Ok(values),
-            poll => self.go_on(invocation, poll),
+        match self.step(invocation, results)? {
+            Step::Done(()) => Ok(()),
+            Step::Suspended(suspension) => self.go_on(invocation, suspension, results),
         }
+    }
+
+    /// Polls an invocation once, with exclusive access to the state, and with what becomes of the results.
+    fn step<R: Results>(
+        &self,
+        invocation: &mut Invocation<impl Borrow<ModuleList>, impl Borrow<Limits>>,
+        results: &mut R,
+    ) -> Result<Step<R::Output>> {
+        let mut state = self.state.take_within(invocation.limits())?;
+        invocation.poll_into(&mut state.context, results)
     }
 
     /// Calls a function and waits until it returns.
     pub fn call(&self, target: ImportTarget, args: &[Value], limits: &Limits) -> Result<Vec<Value>> {
         let started = scope::start(limits);
         let limits = started.as_ref().map_or(limits, |started| &started.limits);
-        self.run(&mut Invocation::new(&*self.linked.module_list, target, args, limits)?)
+        let mut results = Vec::new();
+        self.run(&mut Invocation::new(&*self.linked.module_list, target, args, limits)?, &mut results)?;
+        Ok(results)
     }
 
     /// Whether calls that are made without limits have some all the same: those of the context, or of an outer call.
@@ -356,9 +373,7 @@ impl Inner {
         let started = scope::start_shared(&self.limits);
         let limits = started.as_ref().map_or(&self.limits, |started| &started.limits);
         let mut invocation = Invocation::new(&*self.linked.module_list, target, args, &**limits)?;
-        invocation.return_into(std::mem::take(results));
-        *results = self.run(&mut invocation)?;
-        Ok(())
+        self.run(&mut invocation, results)
     }
 
     /// As `call_into`, without limits.
@@ -366,9 +381,8 @@ impl Inner {
         let _blocking = Blocking::enter();
         // A statement of its own: the state is free again when it ends.
         let called = target.call(&mut self.state.take(), args, results)?;
-        if let TypedPoll::Suspended(suspended) = called {
-            let (mut invocation, poll) = *suspended;
-            *results = self.go_on(&mut invocation, poll)?;
+        if let Step::Suspended(suspended) = called {
+            self.finish(suspended, results)?;
         }
         Ok(())
     }
@@ -383,8 +397,8 @@ impl Inner {
         // A statement of its own: the state is free again when it ends.
         let called = target.call_ready(&mut self.state.take(), params)?;
         match called {
-            TypedPoll::Done(results) => Ok(results),
-            TypedPoll::Suspended(suspended) => self.finish(*suspended),
+            Step::Done(results) => Ok(results),
+            Step::Suspended(suspended) => self.finish(suspended, &mut TypedResults::new()),
         }
     }
 
@@ -400,34 +414,37 @@ impl Inner {
         let _blocking = Blocking::enter();
         let called = target.call(&mut self.state.take_within(limits)?.context, params, limits)?;
         match called {
-            TypedPoll::Done(results) => Ok(results),
-            TypedPoll::Suspended(suspended) => self.finish(*suspended),
+            Step::Done(results) => Ok(results),
+            Step::Suspended(suspended) => self.finish(suspended, &mut TypedResults::new()),
         }
     }
 
-    /// Runs a typed call that has been suspended to its end.
+    /// Runs a call that has been suspended to its end.
     #[cold]
-    fn finish<R: PassedList>(&self, suspended: Suspended<'_>) -> Result<R> {
-        let (mut invocation, poll) = suspended;
-        R::from_values(self.go_on(&mut invocation, poll)?)
+    fn finish<R: Results>(&self, suspended: Suspended<'_>, results: &mut R) -> Result<R::Output> {
+        let (mut invocation, suspension) = *suspended;
+        self.go_on(&mut invocation, suspension, results)
     }
 
-    /// Runs an invocation that has been polled to its end.
+    /// Runs an invocation that is suspended to its end.
     #[cold]
-    fn go_on(
+    fn go_on<R: Results>(
         &self,
         invocation: &mut Invocation<impl Borrow<ModuleList>, impl Borrow<Limits>>,
-        poll: Poll,
-    ) -> Result<Vec<Value>> {
-        let mut poll = poll;
+        suspension: Suspension,
+        results: &mut R,
+    ) -> Result<R::Output> {
+        let mut suspension = suspension;
         loop {
-            match poll {
-                Poll::Done(values) => return Ok(values),
+            match suspension {
                 // A program that only yields is held to its limits here.
-                Poll::Yielded => invocation.check_time()?,
-                Poll::Waiting(wait) => invocation.wait(&*wait)?,
+                Suspension::Yielded => invocation.check_time()?,
+                Suspension::Waiting(wait) => invocation.wait(&*wait)?,
             }
-            poll = self.poll(invocation)?;
+            match self.step(invocation, results)? {
+                Step::Done(results) => return Ok(results),
+                Step::Suspended(next) => suspension = next,
+            }
         }
     }
 

@@ -219,7 +219,9 @@ impl PendingCall {
     /// As [`PendingCall::poll`], and `DEADLINE_EXCEEDED` or `CANCELLED` by the limits.
     pub fn finish(mut self) -> Result<Vec<Value>> {
         let _scope = self.scope.clone().enter();
-        self.context.0.run(&mut self.invocation)
+        let mut results = Vec::new();
+        self.context.0.run(&mut self.invocation, &mut results)?;
+        Ok(results)
     }
 }
 

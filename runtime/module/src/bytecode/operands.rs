@@ -134,6 +134,18 @@ impl AnyReg {
     }
 }
 
+impl From<Reg> for AnyReg {
+    fn from(reg: Reg) -> AnyReg {
+        AnyReg(reg.0)
+    }
+}
+
+impl From<RefReg> for AnyReg {
+    fn from(reg: RefReg) -> AnyReg {
+        AnyReg(reg.0 | REF_BIT)
+    }
+}
+
 impl fmt::Debug for AnyReg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_ref() { self.ref_reg().fmt(f) } else { self.reg().fmt(f) }

@@ -31,11 +31,11 @@ pub use machine::trace_sink::{Stderr, TraceRecorder, TraceSink};
 
 // Only contexts build module lists: access to registers without checks relies on imports being bound to functions of
 // the same convention.
-pub use call::invocation::Invocation;
+pub use call::invocation::{Invocation, Step, Suspended, Suspension};
 pub use call::passed::{Passed, PassedList};
 pub use call::ready_call::CallState;
-pub use call::typed_call::{Suspended, TypedPoll, TypedTarget};
-pub use call::value_call::ValueTarget;
+pub use call::targets::{TypedTarget, ValueTarget};
+pub use call::transfer::{Results, TypedResults};
 pub use code::import_site::ImportTarget;
 pub use frame::argument_layout::ArgumentLayout;
 pub use machine::bound_modules::{BoundModule, BytecodeModule, Import, ModuleList};

@@ -12,9 +12,8 @@ use std::sync::Arc;
 
 use crate::NativeModule;
 use crate::interp::machine::Machine;
-use crate::interp::machine::context_state::ModuleState;
 use crate::interp::machine::direct_import::DirectImport;
-use crate::interp::ops::native_call::{in_native_frame, no_native_state};
+use crate::interp::ops::native_call::{in_native_frame, native_state};
 use crate::native::{DIRECT_FLOATS, DIRECT_INTEGERS, DirectEntry, DirectResult};
 use crate::status::{Result, Status};
 
@@ -103,10 +102,7 @@ unsafe extern "C" fn enter<E: DirectExport>(
         if !E::TAKES_STATE {
             return E::call(module, &mut (), &words);
         }
-        match cx.state.modules.get_mut(import.target.module) {
-            Some(ModuleState::Native(state)) => E::call(module, &mut **state, &words),
-            _ => Err(no_native_state(import.target)),
-        }
+        E::call(module, native_state(&mut cx.state.modules, import.target)?, &words)
     }));
     match called {
         Ok(Ok(bits)) => DirectResult { bits, has_returned: 1 },

@@ -1,28 +1,33 @@
 //! An invocation: a call of a function, as a state machine that is polled until it is done. Contexts of `vireo-context`
-//! poll it.
+//! poll it. All calls begin here, but for those that are ready, and become one if they are suspended.
 
 use std::borrow::Borrow;
 
+use smallvec::SmallVec;
 use vireo_core::blocking;
 
+use super::callee::{FirstFrame, first_frame};
 use super::dispatcher;
-use crate::bytecode::CallId;
-use crate::bytecode::ListId;
-use crate::convention::{Argument, Convention, Kind};
+use super::transfer::{Arguments, Results, check_arguments};
+use crate::Call;
+use crate::NativeModule;
+use crate::bytecode::AnyReg;
+use crate::bytecode::RefReg;
+use crate::bytecode::Reg;
+use crate::convention::Kind;
+use crate::convention::{Argument, Convention};
 use crate::interp::code::import_site::ImportTarget;
 use crate::interp::frame::argument_layout::ArgumentLayout;
-use crate::interp::frame::descriptor::FrameDescriptor;
 use crate::interp::frame::registers::Registers;
-use crate::interp::frame::stack::CallStack;
+use crate::interp::frame::stack::{CallStack, Stack};
 use crate::interp::machine::Machine;
-use crate::interp::machine::bound_modules::{BoundModule, ModuleList, lookup};
-use crate::interp::machine::context_state::{ContextState, ModuleState};
+use crate::interp::machine::bound_modules::{BoundModule, ModuleList};
+use crate::interp::machine::context_state::ContextState;
 use crate::interp::machine::exit::Exit;
-use crate::interp::ops::native_call::in_native_frame;
-use crate::limits::Charge;
-use crate::limits::Limits;
+use crate::interp::ops::native_call::call_export;
+use crate::limits::{Charge, Limits};
 use crate::status::{Result, Status};
-use crate::{BoxedWaitSource, Call, Outcome, Value, WaitSource};
+use crate::{BoxedWaitSource, Outcome, Value, WaitSource};
 
 /// The outcome of polling an invocation.
 pub enum Poll {
@@ -34,6 +39,25 @@ pub enum Poll {
     Waiting(BoxedWaitSource),
 }
 
+/// Why a program is suspended: as in [`Poll`].
+pub enum Suspension {
+    /// The program yielded.
+    Yielded,
+    /// A native function waits for this source.
+    Waiting(BoxedWaitSource),
+}
+
+/// How far a call came. `S` continues it.
+pub enum Step<R, S = Suspension> {
+    /// The function returned.
+    Done(R),
+    /// The program is suspended.
+    Suspended(S),
+}
+
+/// A call that has been suspended: the invocation that continues, and the reason.
+pub type Suspended<'a> = Box<(Invocation<&'a ModuleList, &'a Limits>, Suspension)>;
+
 /// A running call of a function.
 ///
 /// It owns a stack; the state of the modules is borrowed while it is polled. Dropping it cancels the call and releases
@@ -44,8 +68,6 @@ pub struct Invocation<P, L> {
     target: ImportTarget,
     stack: CallStack,
     limits: L,
-    /// An empty list with memory for the results.
-    results: Vec<Value>,
     finished: bool,
 }
 
@@ -56,39 +78,31 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
     /// `INVALID_ARGUMENT` if the arguments are not those of the function's convention.
     #[inline]
     pub fn new(module_list: P, target: ImportTarget, args: &[Value], limits: L) -> Result<Self> {
+        let (convention, frame) = first_frame(module_list.borrow(), target)?;
+        check_arguments(convention, args)?;
+        Invocation::begin(module_list, target, frame, args, limits)
+    }
+
+    /// Prepares a call with arguments that are those of the function's convention. `frame` is its first frame.
+    #[inline(always)]
+    pub(super) fn begin(
+        module_list: P,
+        target: ImportTarget,
+        frame: FirstFrame,
+        arguments: impl Arguments,
+        limits: L,
+    ) -> Result<Self> {
         let bounds = limits.borrow();
         let charge = Charge::new(bounds.memory.as_ref(), bounds.stack_size() as u64, "a stack")?;
         let mut stack = CallStack::new(bounds.stack_size(), charge);
-        match module_list.borrow().modules.get(target.module) {
-            Some(BoundModule::Bytecode(_)) => {
-                let (_, function) = lookup(module_list.borrow(), target.module, target.function)?;
-                check_arguments(function.convention(), args)?;
-                let descriptor = FrameDescriptor::new(target.module, function, 0, CallId(0));
-                let mut frame = stack.push(descriptor, function.reads_unwritten_slots())?;
-                place_arguments(&mut frame, args);
-            }
-            Some(BoundModule::Native(module, conventions)) => {
-                let convention = conventions.get(target.function).ok_or_else(|| {
-                    Status::not_found(format!("module `{}` has no export {}", module.name(), target.function))
-                })?;
-                check_arguments(convention, args)?;
-                stack.pending = Some(Box::new(call_of(args)));
-            }
-            None => return Err(Status::internal(format!("module {} is not one of this program", target.module))),
-        }
-        Ok(Invocation { module_list, target, stack, limits, results: Vec::new(), finished: false })
+        arguments.store(&mut frame.push(&mut stack)?);
+        Ok(Invocation::suspended(module_list, target, stack, limits))
     }
 
-    /// A call of bytecode that has been suspended, with its stack.
-    pub(in crate::interp) fn suspended(module_list: P, target: ImportTarget, stack: CallStack, limits: L) -> Self {
-        Invocation { module_list, target, stack, limits, results: Vec::new(), finished: false }
-    }
-
-    /// Puts the results into the memory of `results`, which is emptied.
-    #[inline]
-    pub fn return_into(&mut self, mut results: Vec<Value>) {
-        results.clear();
-        self.results = results;
+    /// A call that has been suspended, with its stack.
+    #[inline(always)]
+    pub(super) fn suspended(module_list: P, target: ImportTarget, stack: CallStack, limits: L) -> Self {
+        Invocation { module_list, target, stack, limits, finished: false }
     }
 
     /// Runs until the function returns, the program yields, or a native function has to wait.
@@ -97,15 +111,28 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
     /// The error of the program or of a native function, with a backtrace. The invocation is over then and holds no
     /// references any more.
     pub fn poll(&mut self, state: &mut ContextState) -> Result<Poll> {
+        let mut results = Vec::new();
+        Ok(match self.poll_into(state, &mut results)? {
+            Step::Done(()) => Poll::Done(results),
+            Step::Suspended(Suspension::Yielded) => Poll::Yielded,
+            Step::Suspended(Suspension::Waiting(wait)) => Poll::Waiting(wait),
+        })
+    }
+
+    /// As [`Invocation::poll`], with what becomes of the results.
+    ///
+    /// # Errors
+    /// As [`Invocation::poll`], and those of `results`.
+    pub fn poll_into<R: Results>(&mut self, state: &mut ContextState, results: &mut R) -> Result<Step<R::Output>> {
         if self.finished {
             return Err(Status::failed_precondition("the invocation is over"));
         }
-        let result = self.run(state);
-        if !matches!(result, Ok(Poll::Yielded | Poll::Waiting(_))) {
+        let step = self.run(state, results);
+        if !matches!(step, Ok(Step::Suspended(_))) {
             self.finished = true;
             self.stack.clear();
         }
-        result
+        step
     }
 
     /// The limits of the invocation.
@@ -138,159 +165,93 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
         Ok(())
     }
 
-    fn run(&mut self, state: &mut ContextState) -> Result<Poll> {
-        if self.stack.top().is_null() {
-            return self.run_native(state);
-        }
+    /// Runs on, as far as the program gets.
+    #[inline(always)]
+    pub(super) fn run<R: Results>(&mut self, state: &mut ContextState, results: &mut R) -> Result<Step<R::Output>> {
         let (module_list, limits) = (self.module_list.borrow(), self.limits.borrow());
+        if let Some(BoundModule::Native(module, conventions)) = module_list.modules.get(self.target.module) {
+            let convention = &conventions[self.target.function];
+            return run_native(&**module, convention, self.target, &mut self.stack, state, limits, results);
+        }
         let mut machine = Machine::resume(module_list, &mut self.stack, state, limits)?;
         dispatcher::run(&mut machine)?;
-        if let Some(Exit::Returned(operands)) = machine.exit {
-            let mut results = std::mem::take(&mut self.results);
-            machine.take_results(operands, &mut results);
-            return Ok(Poll::Done(results));
-        }
-        machine.suspension()
-    }
-
-    /// Runs an invocation whose outermost function is native.
-    fn run_native(&mut self, state: &mut ContextState) -> Result<Poll> {
-        let Some(call) = &mut self.stack.pending else {
-            return Err(Status::internal("an invocation has neither a frame nor a native call"));
-        };
-        let outcome = call_native(self.module_list.borrow(), state, self.target, call)?;
-        self.limits.borrow().check_time()?;
-        if let Outcome::Wait(wait) = outcome {
-            return Ok(Poll::Waiting(wait));
-        }
-        let Some(BoundModule::Native(_, conventions)) = self.module_list.borrow().modules.get(self.target.module)
-        else {
-            return Err(Status::internal("the invoked module is not native"));
-        };
-        let results = conventions.get(self.target.function).map_or(&[] as &[Kind], |convention| &convention.results);
-        values_of(results, call, std::mem::take(&mut self.results)).map(Poll::Done)
+        machine.outcome(results)
     }
 }
 
-impl Machine<'_> {
-    /// Moves the results of the outermost function, which it returns in these registers, out of its frame.
-    pub fn take_results(&mut self, operands: ListId, results: &mut Vec<Value>) {
-        let kinds = &self.function.convention().results;
-        let sources = self.code().list(operands);
-        results.extend(kinds.iter().zip(sources).map(|(kind, source)| self.frame.value(*kind, *source)));
-    }
-
-    /// Why the program is suspended.
-    #[cold]
-    pub(in crate::interp) fn suspension(&mut self) -> Result<Poll> {
-        match self.exit.take() {
-            Some(Exit::Yielded) => Ok(Poll::Yielded),
-            Some(Exit::Waiting(wait)) => Ok(Poll::Waiting(wait)),
-            Some(Exit::Returned(_)) | None => Err(Status::internal("the machine stopped without a reason")),
-        }
-    }
-}
-
-/// Calls a native export, and adds its frame to the backtrace of an error.
-fn call_native(
-    module_list: &ModuleList,
-    state: &mut ContextState,
-    target: ImportTarget,
-    call: &mut Call,
-) -> Result<Outcome> {
-    let (Some(BoundModule::Native(module, _)), Some(ModuleState::Native(state))) =
-        (module_list.modules.get(target.module), state.modules.get_mut(target.module))
-    else {
-        return Err(Status::internal(format!("module {} is not a native module of this program", target.module)));
-    };
-    module.call(target.function, &mut **state, call).map_err(|status| in_native_frame(&**module, target, status))
-}
-
-/// Fails if `args` are not those of `convention`.
-#[inline]
-pub(in crate::interp) fn check_arguments(convention: &Convention, args: &[Value]) -> Result<()> {
-    let is_taken = |(argument, value): (&Argument, &Value)| argument.kind() == Some(kind_of(value));
-    match convention.args.iter().zip(args).position(|pair| !is_taken(pair)) {
-        None if convention.args.len() == args.len() => Ok(()),
-        index => Err(mismatch(convention, args, index.unwrap_or_default())),
-    }
-}
-
-/// Why `args` are not those of `convention`. If there are as many of them, the one at `index` differs.
+/// Calls a native function that a host calls, with the arguments in the only frame of the stack.
 #[cold]
-fn mismatch(convention: &Convention, args: &[Value], index: usize) -> Status {
-    if convention.is_variadic() {
-        return Status::unimplemented(format!(
-            "a call of a variadic function `{convention}` from outside of a program"
-        ));
+fn run_native<R: Results>(
+    module: &dyn NativeModule,
+    convention: &Convention,
+    target: ImportTarget,
+    stack: &mut Stack,
+    state: &mut ContextState,
+    limits: &Limits,
+    results: &mut R,
+) -> Result<Step<R::Output>> {
+    let Some(mut frame) = stack.registers() else {
+        return Err(Status::internal("a native function was called without a frame"));
+    };
+    let call = stack.pending.get_or_insert_with(|| Box::new(call_in(&mut frame, convention)));
+    let outcome = call_export(module, &mut state.modules, target, call)?;
+    limits.check_time()?;
+    if let Outcome::Wait(wait) = outcome {
+        return Ok(Step::Suspended(Suspension::Waiting(wait)));
     }
-    if convention.args.len() != args.len() {
-        return Status::invalid_argument(format!(
-            "the function takes {} arguments (`{convention}`), {} are given",
-            convention.args.len(),
-            args.len()
-        ));
-    }
-    let expected = convention.args[index].first_letter();
-    let given = args[index].type_name();
-    Status::invalid_argument(format!("argument {index} is {given}, expected `{expected}` of `{convention}`"))
+    let registers = put_results(&mut frame, &convention.results, call)?;
+    results.load(&convention.results, &mut frame, &registers).map(Step::Done)
 }
 
-fn kind_of(value: &Value) -> Kind {
-    match value {
-        Value::I32(_) => Kind::I32,
-        Value::I64(_) => Kind::I64,
-        Value::F32(_) => Kind::F32,
-        Value::F64(_) => Kind::F64,
-        Value::Ref(_) => Kind::Ref,
-    }
-}
-
-/// Writes the arguments to the first frame. The verifier has proven that it has room for them.
-#[inline(always)]
-pub(in crate::interp) fn place_arguments(frame: &mut Registers, args: &[Value]) {
-    let mut layout = ArgumentLayout::default();
-    for value in args {
-        let index = layout.place(kind_of(value));
-        match value {
-            Value::I32(value) => frame.set_word(index, *value as u32),
-            Value::I64(value) => frame.set_wide(index, *value as u64),
-            Value::F32(value) => frame.set_word(index, value.to_bits()),
-            Value::F64(value) => frame.set_wide(index, value.to_bits()),
-            Value::Ref(value) => frame.assign(index, value.clone()),
-        }
-    }
-}
-
-fn call_of(args: &[Value]) -> Call {
-    let mut call = Call::default();
-    for value in args {
-        match value {
-            Value::I32(value) => call.words.push(u64::from(*value as u32)),
-            Value::I64(value) => call.words.push(*value as u64),
-            Value::F32(value) => call.words.push(u64::from(value.to_bits())),
-            Value::F64(value) => call.words.push(value.to_bits()),
-            Value::Ref(value) => call.refs.push(value.clone()),
+/// The call object with the arguments in a frame. References are moved.
+fn call_in(frame: &mut Registers, convention: &Convention) -> Call {
+    let (mut call, mut layout) = (Call::default(), ArgumentLayout::EMPTY);
+    for kind in convention.args.iter().filter_map(Argument::kind) {
+        let index = layout.place(kind);
+        match kind {
+            Kind::I32 | Kind::F32 => call.words.push(u64::from(frame.word(index))),
+            Kind::I64 | Kind::F64 => call.words.push(frame.wide(Reg(index as u16))),
+            Kind::Ref => call.refs.push(frame.reference_mut(index).take()),
         }
     }
     call
 }
 
-fn values_of(kinds: &[Kind], call: &mut Call, mut results: Vec<Value>) -> Result<Vec<Value>> {
-    let mut words = call.result_words.iter().copied();
-    let mut refs = call.result_refs.drain(..);
-    let values = kinds.iter().map(|kind| {
-        Some(match kind {
-            Kind::I32 => Value::I32(words.next()? as i32),
-            Kind::I64 => Value::I64(words.next()? as i64),
-            Kind::F32 => Value::F32(f32::from_bits(words.next()? as u32)),
-            Kind::F64 => Value::F64(f64::from_bits(words.next()?)),
-            Kind::Ref => Value::Ref(refs.next()?),
-        })
-    });
-    for value in values {
-        let missing = || Status::internal("a native function returned fewer results than its convention has");
-        results.push(value.ok_or_else(missing)?);
+/// Moves the results of a native function to a frame, and returns their registers.
+fn put_results(frame: &mut Registers, kinds: &[Kind], call: &mut Call) -> Result<SmallVec<[AnyReg; 4]>> {
+    let (mut words, mut refs) = (call.result_words.iter().copied(), call.result_refs.drain(..));
+    let mut layout = ArgumentLayout::EMPTY;
+    let mut put = |kind: Kind| {
+        let index = layout.place(kind);
+        match kind {
+            Kind::I32 | Kind::F32 => frame.set_word(index, words.next()? as u32),
+            Kind::I64 | Kind::F64 => frame.set_wide(index, words.next()?),
+            Kind::Ref => frame.assign(index, refs.next()?),
+        }
+        Some(if kind == Kind::Ref { RefReg::new(index as u16, true).into() } else { Reg(index as u16).into() })
+    };
+    let missing = || Status::internal("a native function returned fewer results than its convention has");
+    kinds.iter().map(|kind| put(*kind).ok_or_else(missing)).collect()
+}
+
+impl Machine<'_> {
+    /// What the program has come to after a run.
+    #[inline(always)]
+    pub(super) fn outcome<R: Results>(&mut self, results: &mut R) -> Result<Step<R::Output>> {
+        if let Some(Exit::Returned(registers)) = self.exit {
+            let (kinds, registers) = (&self.function.convention().results, self.register_list(registers));
+            return results.load(kinds, &mut self.frame, registers).map(Step::Done);
+        }
+        self.suspension().map(Step::Suspended)
     }
-    Ok(results)
+
+    /// Why the program is suspended.
+    #[cold]
+    fn suspension(&mut self) -> Result<Suspension> {
+        match self.exit.take() {
+            Some(Exit::Yielded) => Ok(Suspension::Yielded),
+            Some(Exit::Waiting(wait)) => Ok(Suspension::Waiting(wait)),
+            Some(Exit::Returned(_)) | None => Err(Status::internal("the machine stopped without a reason")),
+        }
+    }
 }

@@ -1,8 +1,6 @@
 //! Typed arguments and results: they go from Rust to the first frame, at offsets that are known at compile time, and from
 //! the frame to Rust, so there is no list of [`Value`]s.
 
-use smallvec::SmallVec;
-
 use crate::Ref;
 use crate::Value;
 use crate::bytecode::AnyReg;
@@ -31,12 +29,6 @@ pub trait Passed: Sized {
     /// Moves it out of a register that the function returns, or copies it.
     #[doc(hidden)]
     fn load(frame: &mut Registers, register: AnyReg) -> Result<Self>;
-
-    #[doc(hidden)]
-    fn into_value(self) -> Value;
-
-    #[doc(hidden)]
-    fn from_value(value: Value) -> Result<Self>;
 }
 
 macro_rules! numbers {
@@ -53,17 +45,6 @@ macro_rules! numbers {
             #[inline(always)]
             fn load(frame: &mut Registers, register: AnyReg) -> Result<$rust> {
                 Ok($load(frame, register))
-            }
-
-            fn into_value(self) -> Value {
-                Value::$kind(self)
-            }
-
-            fn from_value(value: Value) -> Result<$rust> {
-                match value {
-                    Value::$kind(value) => Ok(value),
-                    other => Err(unexpected(stringify!($rust), &other)),
-                }
             }
         }
     )*};
@@ -84,109 +65,38 @@ numbers! {
     f64 F64: set_wide(f64::to_bits), |frame: &mut Registers, register| f64::from_bits(wide(frame, register));
 }
 
-/// A Rust type of a reference.
-trait Reference: Sized {
-    const NAME: &'static str;
-    fn into_reference(self) -> Option<Ref>;
-    fn from_reference(reference: Option<Ref>) -> Result<Self>;
-}
-
-impl Reference for Option<Ref> {
-    const NAME: &'static str = "a reference";
-
-    #[inline(always)]
-    fn into_reference(self) -> Option<Ref> {
-        self
-    }
-
-    #[inline(always)]
-    fn from_reference(reference: Option<Ref>) -> Result<Self> {
-        Ok(reference)
-    }
-}
-
-impl Reference for Ref {
-    const NAME: &'static str = "a reference";
-
-    #[inline(always)]
-    fn into_reference(self) -> Option<Ref> {
-        Some(self)
-    }
-
-    #[inline(always)]
-    fn from_reference(reference: Option<Ref>) -> Result<Self> {
-        reference.ok_or_else(|| unexpected("a reference", &Value::NULL))
-    }
-}
-
-impl<T: Object> Reference for Option<Obj<T>> {
-    const NAME: &'static str = T::TYPE_NAME;
-
-    #[inline(always)]
-    fn into_reference(self) -> Option<Ref> {
-        self.map(Obj::into_ref)
-    }
-
-    #[inline(always)]
-    fn from_reference(reference: Option<Ref>) -> Result<Self> {
-        reference.map(Ref::cast).transpose()
-    }
-}
-
-impl<T: Object> Reference for Obj<T> {
-    const NAME: &'static str = T::TYPE_NAME;
-
-    #[inline(always)]
-    fn into_reference(self) -> Option<Ref> {
-        Some(self.into_ref())
-    }
-
-    #[inline(always)]
-    fn from_reference(reference: Option<Ref>) -> Result<Self> {
-        reference.ok_or_else(|| unexpected(T::TYPE_NAME, &Value::NULL))?.cast()
-    }
-}
-
 macro_rules! references {
-    ($([$($generic:tt)*] $rust:ty;)*) => {$(
+    ($([$($generic:tt)*] $rust:ty: $name:expr, $into:expr, $from:expr;)*) => {$(
         impl $($generic)* Passed for $rust {
             const KIND: Kind = Kind::Ref;
-            const NAME: &'static str = <$rust as Reference>::NAME;
+            const NAME: &'static str = $name;
 
             #[inline(always)]
             fn store(self, frame: &mut Registers, register: usize) {
-                frame.assign(register, self.into_reference());
+                frame.assign(register, $into(self));
             }
 
             #[inline(always)]
             fn load(frame: &mut Registers, register: AnyReg) -> Result<Self> {
-                Self::from_reference(frame.take(register.ref_reg()))
-            }
-
-            fn into_value(self) -> Value {
-                Value::Ref(self.into_reference())
-            }
-
-            fn from_value(value: Value) -> Result<Self> {
-                match value {
-                    Value::Ref(reference) => Self::from_reference(reference),
-                    other => Err(unexpected(<$rust as Reference>::NAME, &other)),
-                }
+                $from(frame.take(register.ref_reg()))
             }
         }
     )*};
 }
 
 references! {
-    [] Ref;
-    [] Option<Ref>;
-    [<T: Object>] Obj<T>;
-    [<T: Object>] Option<Obj<T>>;
+    [] Option<Ref>: "a reference", |value| value, Ok;
+    [] Ref: "a reference", Some, |reference: Option<Ref>| reference.ok_or_else(null::<Ref>);
+    [<T: Object>] Option<Obj<T>>: T::TYPE_NAME, |value: Self| value.map(Obj::into_ref),
+        |reference: Option<Ref>| reference.map(Ref::cast).transpose();
+    [<T: Object>] Obj<T>: T::TYPE_NAME, |value: Self| Some(value.into_ref()),
+        |reference: Option<Ref>| reference.ok_or_else(null::<Obj<T>>)?.cast();
 }
 
+/// A reference is null that is passed as a `P`.
 #[cold]
-fn unexpected(expected: &str, found: &Value) -> Status {
-    Status::invalid_argument(format!("expected {expected}, found {}", found.type_name()))
+fn null<P: Passed>() -> Status {
+    Status::invalid_argument(format!("expected {}, found {}", P::NAME, Value::NULL.type_name()))
 }
 
 /// The arguments or the results of a typed function: one [`Passed`] type, or a tuple of up to twelve.
@@ -211,12 +121,6 @@ pub trait PassedList: Sized {
     /// Moves them out of the registers that a function with results of these kinds returns.
     #[doc(hidden)]
     fn load(frame: &mut Registers, registers: &[AnyReg]) -> Result<Self>;
-
-    #[doc(hidden)]
-    fn into_values(self) -> SmallVec<[Value; 12]>;
-
-    #[doc(hidden)]
-    fn from_values(values: Vec<Value>) -> Result<Self>;
 }
 
 /// The registers of arguments of these kinds.
@@ -265,16 +169,6 @@ macro_rules! tuples {
                 let Ok(_registers) = <&[AnyReg; $count]>::try_from(registers) else { return Err(wrong_count()) };
                 Ok(($(in_result($type::load(_frame, _registers[$field]), $field)?,)*))
             }
-
-            fn into_values(self) -> SmallVec<[Value; 12]> {
-                SmallVec::from_iter([$(self.$field.into_value()),*])
-            }
-
-            fn from_values(values: Vec<Value>) -> Result<Self> {
-                let Ok(_values) = <[Value; $count]>::try_from(values) else { return Err(wrong_count()) };
-                let mut _values = _values.into_iter();
-                Ok(($(in_result($type::from_value(_values.next().unwrap_or(Value::NULL)), $field)?,)*))
-            }
         }
     )*};
 }
@@ -313,13 +207,5 @@ impl<T: Passed> PassedList for T {
     #[inline(always)]
     fn load(frame: &mut Registers, registers: &[AnyReg]) -> Result<T> {
         <(T,)>::load(frame, registers).map(|(value,)| value)
-    }
-
-    fn into_values(self) -> SmallVec<[Value; 12]> {
-        (self,).into_values()
-    }
-
-    fn from_values(values: Vec<Value>) -> Result<T> {
-        <(T,)>::from_values(values).map(|(value,)| value)
     }
 }

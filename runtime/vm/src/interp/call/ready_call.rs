@@ -8,13 +8,13 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use super::callee::{Callee, FirstFrame};
 use super::dispatcher;
-use super::invocation::Invocation;
+use super::invocation::{Invocation, Step, Suspended};
 use super::passed::PassedList;
-use super::typed_call::{PreparedCall, TypedPoll};
+use super::transfer::Results;
 use crate::bytecode::{AnyReg, ListId, VerifiedFunction};
 use crate::interp::code::threaded_code::FunctionEntry;
-use crate::interp::frame::descriptor::FrameDescriptor;
 use crate::interp::frame::registers::Registers;
 use crate::interp::frame::stack::{CallStack, Stack};
 use crate::interp::machine::bound_modules::{ModuleList, lookup};
@@ -22,7 +22,7 @@ use crate::interp::machine::context_state::{ContextState, ModuleState};
 use crate::interp::machine::exit::Exit;
 use crate::interp::machine::lent_references::{KeptBuffer, LentList};
 use crate::interp::machine::{Machine, RunningFrame};
-use crate::limits::{Charge, Limits};
+use crate::limits::Charge;
 use crate::status::Result;
 
 /// The state of a context, with the call that is ready to run.
@@ -48,9 +48,9 @@ impl CallState {
 /// A call of a bytecode function without limits, before the arguments are written. It has cache lines of its own,
 /// because what other threads read may lie beside it.
 #[repr(align(64))]
-pub struct ReadyCall {
-    /// `'static` stands for the lifetimes of `stack`, of `module_list` and `limits`, and of the state that the current
-    /// run sets. No reference leaves this module with that lifetime.
+pub(super) struct ReadyCall {
+    /// `'static` stands for the lifetimes of `stack`, of the modules and limits of `callee`, and of the state that the
+    /// current run sets. No reference leaves this module with that lifetime.
     machine: Machine<'static>,
     entry: FunctionEntry,
     function: &'static VerifiedFunction,
@@ -60,17 +60,12 @@ pub struct ReadyCall {
     frame: Registers,
     /// The list of the results of the last run, and its registers: a function with one return always returns the same.
     results: (ListId, &'static [AnyReg]),
-    /// The identity of the call: the number of the prepared call, the index of the module, the outermost frame, and
-    /// whether its slots have to be zeroed.
-    id: u64,
-    module: usize,
-    descriptor: FrameDescriptor,
-    zero: bool,
+    /// What was pushed there.
+    first: FirstFrame,
     /// Dropped after the machine, which refers to it.
     stack: ReadyStack,
-    /// Dropped last: the function is in it.
-    module_list: Arc<ModuleList>,
-    limits: Arc<Limits>,
+    /// Dropped last: it has the modules and the limits.
+    callee: Arc<Callee>,
 }
 
 /// The stack of a ready call.
@@ -95,19 +90,21 @@ impl ReadyCall {
     /// # Errors
     /// As for a call.
     #[cold]
-    pub fn new(prepared: &Arc<PreparedCall>, state: &mut ContextState) -> Result<Option<Box<ReadyCall>>> {
-        let PreparedCall { id, module_list, target, limits, may_be_lent_to, .. } = &**prepared;
-        let Some((descriptor, zero)) = prepared.frame else { return Ok(None) };
+    pub fn new(callee: &Arc<Callee>, state: &mut ContextState) -> Result<Option<Box<ReadyCall>>> {
+        let Callee { module_list, target, limits, may_be_lent_to, .. } = &**callee;
+        let first = callee.frame;
+        if first.is_native {
+            return Ok(None);
+        }
         let (module, _) = lookup(module_list, target.module, target.function)?;
-        let Some(entry) = prepared.entry(module) else { return Ok(None) };
+        let Some(entry) = callee.entry(module) else { return Ok(None) };
         let mut stack = CallStack::new(limits.stack_size(), Charge::default());
-        let frame = stack.push(descriptor, zero)?;
+        let frame = first.push(&mut stack)?;
         let stack = ReadyStack(stack.into_raw());
-        let (module_list, limits) = (Arc::clone(module_list), Arc::clone(limits));
         // SAFETY: all of them live as long as the machine, by the order of the fields. The state is replaced by each
         // run.
         let (shared_list, shared_limits, stack_ref, state) = unsafe {
-            let (list, limits) = (&*Arc::as_ptr(&module_list), &*Arc::as_ptr(&limits));
+            let (list, limits) = (&*Arc::as_ptr(module_list), &*Arc::as_ptr(limits));
             (list, limits, &mut *stack.0.as_ptr(), &mut *std::ptr::from_mut(state))
         };
         let (module, function) = lookup(shared_list, target.module, target.function)?;
@@ -120,13 +117,9 @@ impl ReadyCall {
             takes_lent: entry.is_native && *may_be_lent_to,
             frame,
             results: (ListId(u32::MAX), &[][..]),
-            id: *id,
-            module: target.module,
-            descriptor,
-            zero,
+            first,
             stack,
-            module_list,
-            limits,
+            callee: Arc::clone(callee),
         })))
     }
 
@@ -136,23 +129,26 @@ impl ReadyCall {
     ///
     /// # Errors
     /// As for a call. It must be dropped then.
-    pub fn redirect(&mut self, prepared: &Arc<PreparedCall>, state: &mut ContextState) -> Result<bool> {
-        let PreparedCall { id, module_list, target, limits, may_be_lent_to, .. } = &**prepared;
-        let Some((descriptor, zero)) = prepared.frame else { return Ok(false) };
-        if !Arc::ptr_eq(module_list, &self.module_list) || !Arc::ptr_eq(limits, &self.limits) {
+    pub fn redirect(&mut self, callee: &Arc<Callee>, state: &mut ContextState) -> Result<bool> {
+        let Callee { module_list, target, limits, may_be_lent_to, .. } = &**callee;
+        let first = callee.frame;
+        if first.is_native
+            || !Arc::ptr_eq(module_list, &self.callee.module_list)
+            || !Arc::ptr_eq(limits, &self.callee.limits)
+        {
             return Ok(false);
         }
-        // SAFETY: the list lives as long as the machine.
-        let shared_list: &'static ModuleList = unsafe { &*Arc::as_ptr(&self.module_list) };
+        // SAFETY: the list lives as long as the machine, whose other callee has it, too.
+        let shared_list: &'static ModuleList = unsafe { &*Arc::as_ptr(module_list) };
         let (module, function) = lookup(shared_list, target.module, target.function)?;
-        let Some(entry) = prepared.entry(module) else { return Ok(false) };
+        let Some(entry) = callee.entry(module) else { return Ok(false) };
         self.take(state);
         // SAFETY: a ready call has one frame, whose references are null.
-        self.frame = unsafe { self.machine.stack.replace_frame(descriptor, zero) }?;
+        self.frame = unsafe { self.machine.stack.replace_frame(first.descriptor, first.zero) }?;
         self.machine.select(RunningFrame { index: target.module, module, function, frame: self.frame });
         self.takes_lent = entry.is_native && *may_be_lent_to;
         (self.entry, self.function, self.results) = (entry, function, (ListId(u32::MAX), &[][..]));
-        (self.id, self.module, self.descriptor, self.zero) = (*id, target.module, descriptor, zero);
+        (self.first, self.callee) = (first, Arc::clone(callee));
         Ok(true)
     }
 
@@ -169,8 +165,8 @@ impl ReadyCall {
 
     /// True if it is a call of this function.
     #[inline(always)]
-    pub fn is_of(&self, prepared: &Arc<PreparedCall>) -> bool {
-        self.id == prepared.id
+    pub fn is_of(&self, callee: &Arc<Callee>) -> bool {
+        Arc::ptr_eq(&self.callee, callee)
     }
 
     /// The outermost frame, for the arguments and the results.
@@ -232,8 +228,8 @@ impl ReadyCall {
             }
         }
 
-        let (mut frame, refs) = (self.frame, self.descriptor.refs);
-        let data = match state.modules.get(self.module) {
+        let (mut frame, refs) = (self.frame, self.first.descriptor.refs);
+        let data = match state.modules.get(self.callee.target.module) {
             Some(ModuleState::Bytecode { rodata, .. }) => &rodata[..],
             _ => &[],
         };
@@ -265,38 +261,38 @@ impl ReadyCall {
         let slots = self.frame.slots();
         // SAFETY: it is the outermost frame, and the function has returned, so there is none above it.
         unsafe { self.machine.stack.set_top(slots) };
-        if self.descriptor.refs > 0 || self.zero {
-            self.machine.stack.renew_top(self.zero);
+        let FirstFrame { descriptor, zero, .. } = self.first;
+        if descriptor.refs > 0 || zero {
+            self.machine.stack.renew_top(zero);
         }
         self.machine.exit = None;
         // If the loop dispatcher has run an op in another frame, it has selected that one.
         self.machine.frame.slots() == slots || self.machine.select_top().is_ok()
     }
 
-    /// Goes on after a run that has not returned; `load` takes the results out of the frame. `_state` is that of the
-    /// run.
+    /// Goes on after a run that has not returned. `_state` is that of the run.
     ///
     /// # Errors
     /// As for a call.
     #[cold]
-    pub fn go_on<'a, R>(
+    pub fn go_on<'a, R: Results>(
         self: Box<Self>,
-        prepared: &'a PreparedCall,
+        callee: &'a Callee,
         _state: &mut ContextState,
-        load: impl FnOnce(&mut Registers, &[AnyReg]) -> Result<R>,
-    ) -> Result<TypedPoll<'a, R>> {
+        results: &mut R,
+    ) -> Result<Step<R::Output, Suspended<'a>>> {
+        // As a whole, so that the machine is dropped before what it refers to.
         let mut ready = *self;
         dispatcher::go_on(&mut ready.machine)?;
-        if let Some(Exit::Returned(results)) = ready.machine.exit {
-            let mut frame = ready.frame;
-            return load(&mut frame, ready.results(results)).map(TypedPoll::Done);
-        }
-        let poll = ready.machine.suspension()?;
+        let poll = match ready.machine.outcome(results)? {
+            Step::Done(results) => return Ok(Step::Done(results)),
+            Step::Suspended(poll) => poll,
+        };
         let ReadyCall { machine, stack, .. } = ready;
         drop(machine);
-        let (module_list, limits) = (&*prepared.module_list, &*prepared.limits);
-        let invocation = Invocation::suspended(module_list, prepared.target, stack.into_call_stack(), limits);
-        Ok(TypedPoll::Suspended(Box::new((invocation, poll))))
+        let (module_list, limits) = (&*callee.module_list, &*callee.limits);
+        let invocation = Invocation::suspended(module_list, callee.target, stack.into_call_stack(), limits);
+        Ok(Step::Suspended(Box::new((invocation, poll))))
     }
 }
 

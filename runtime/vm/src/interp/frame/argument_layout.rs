@@ -13,6 +13,18 @@ impl ArgumentLayout {
     /// The layout before the first argument.
     pub const EMPTY: ArgumentLayout = ArgumentLayout { slot: 0, reference: 0 };
 
+    /// The layout after arguments of these kinds.
+    pub fn of(kinds: impl Iterator<Item = Kind>) -> ArgumentLayout {
+        let mut layout = ArgumentLayout::EMPTY;
+        kinds.for_each(|kind| _ = layout.place(kind));
+        layout
+    }
+
+    /// How many slots and references a frame has that holds either these arguments or those of `other`.
+    pub fn size_with(self, other: ArgumentLayout) -> (u32, u32) {
+        (self.slot.max(other.slot) as u32, self.reference.max(other.reference) as u32)
+    }
+
     /// Places the next value: its slot, or its ref register.
     #[inline]
     pub const fn place(&mut self, kind: Kind) -> usize {

@@ -1,6 +1,8 @@
 //! Calls of native functions by programs: the arguments go from registers to a call object that the context keeps, and
 //! the results back.
 
+use std::any::Any;
+
 use crate::BoxedWaitSource;
 use crate::Call;
 use crate::NativeModule;
@@ -99,14 +101,13 @@ impl Machine<'_> {
     #[inline(always)]
     fn invoke(&mut self, module: &dyn NativeModule, target: ImportTarget) -> Result<Outcome> {
         let ContextState { modules, recycled_call, .. } = &mut *self.state;
-        let Some(ModuleState::Native(state)) = modules.get_mut(target.module) else {
-            return Err(no_native_state(target));
-        };
         let guard = DroppedByPanic(recycled_call);
-        let Some(call) = &mut *guard.0 else { return Err(no_native_state(target)) };
-        let result = module.call(target.function, &mut **state, call);
+        let result = match &mut *guard.0 {
+            Some(call) => call_export(module, modules, target, call),
+            None => Err(no_native_state(target)),
+        };
         std::mem::forget(guard);
-        result.map_err(|status| in_native_frame(module, target, status))
+        result
     }
 
     /// As `invoke`, for calls whose limits bound more than sizes.
@@ -176,8 +177,32 @@ fn clear_after_panic(call: &mut Call) {
     call.clear();
 }
 
+/// Calls an export of a native module with its state, and adds its frame to the backtrace of an error.
+#[inline(always)]
+pub(in crate::interp) fn call_export(
+    module: &dyn NativeModule,
+    states: &mut [ModuleState],
+    target: ImportTarget,
+    call: &mut Call,
+) -> Result<Outcome> {
+    let state = native_state(states, target)?;
+    module.call(target.function, state, call).map_err(|status| in_native_frame(module, target, status))
+}
+
+/// The state of a native module.
+#[inline(always)]
+pub(in crate::interp) fn native_state(
+    states: &mut [ModuleState],
+    target: ImportTarget,
+) -> Result<&mut (dyn Any + Send)> {
+    match states.get_mut(target.module) {
+        Some(ModuleState::Native(state)) => Ok(&mut **state),
+        _ => Err(no_native_state(target)),
+    }
+}
+
 #[cold]
-pub(in crate::interp) fn no_native_state(target: ImportTarget) -> Status {
+fn no_native_state(target: ImportTarget) -> Status {
     Status::internal(format!("module {} has no state of a native module", target.module))
 }
 
