@@ -1,5 +1,5 @@
-//! Dependencies between crates, between the layers of each, and between the rooms of the code generator, compared with
-//! the tables of `ARCHITECTURE.md` and `docs/rooms.md`.
+//! Dependencies between crates, between the layers of each, and between the rooms of the code generator and of the
+//! interpreter, compared with the tables of `ARCHITECTURE.md` and `docs/rooms.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -134,11 +134,21 @@ fn layers_use_only_those_below_them() {
 
 #[test]
 fn rooms_of_the_code_generator_use_only_those_below_them() {
+    check_rooms("The code generator", "codegen/src", 9);
+}
+
+#[test]
+fn rooms_of_the_interpreter_use_only_those_below_them() {
+    check_rooms("The interpreter", "runtime/vm/src", 5);
+}
+
+/// Checks the folders of a table, which are below the root of one crate, and of which there are at least so many.
+fn check_rooms(heading: &str, root: &str, folders: usize) {
     let mut wrong = Vec::new();
-    let rows = rows("docs/rooms.md", "The code generator");
-    assert!(rows.len() >= 9, "{} folders", rows.len());
+    let rows = rows("docs/rooms.md", heading);
+    assert!(rows.len() >= folders, "{} folders", rows.len());
     for row in rows {
-        let folder = row.name.strip_prefix("codegen/src").expect("a folder of the code generator");
+        let folder = row.name.strip_prefix(root).expect("a folder of the crate");
         let path = format!("crate{}::", folder.replace('/', "::"));
         check_layers(&row, &Path::new(RUNTIME).join("..").join(&row.name), &path, None, &mut wrong);
     }

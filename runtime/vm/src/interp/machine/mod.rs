@@ -17,7 +17,7 @@ use self::context_state::{ContextState, ModuleState, RodataSegment};
 use self::exit::{Continuation, Exit};
 use self::lent_references::LentReferences;
 use crate::bytecode::{AnyReg, Decoded, ListId, RefReg, RodataId, TypeId, VerifiedFunction};
-use crate::interp::Limits;
+use crate::limits::Limits;
 use crate::interp::frame::Frame;
 use crate::interp::frame::descriptor::BoundFunction;
 use crate::interp::frame::registers::Registers;

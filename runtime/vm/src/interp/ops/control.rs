@@ -11,7 +11,7 @@ use crate::interp::frame::Frame;
 use crate::interp::frame::argument_layout::ArgumentLayout;
 use crate::interp::frame::descriptor::FrameDescriptor;
 use crate::interp::machine::Machine;
-use crate::interp::machine::bound_modules::{BoundModule, BytecodeModule, lookup};
+use crate::interp::machine::bound_modules::{BoundModule, BytecodeModule, Import, lookup};
 use crate::interp::machine::exit::Exit;
 use crate::status::StatusCode;
 use crate::status::{Result, Status};
@@ -200,7 +200,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn import(&self, import: ImportId) -> Result<&'a crate::interp::Import> {
+    fn import(&self, import: ImportId) -> Result<&'a Import> {
         let module: &'a BytecodeModule = self.module;
         let found = module.imports.get(import.index());
         found.ok_or_else(|| Status::internal(format!("import {} does not exist", import.index())))
