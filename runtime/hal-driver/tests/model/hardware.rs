@@ -14,7 +14,7 @@ use shuttle::thread;
 
 use crate::device_queue::core::{Clock, Core, Hardware, Job, LANES, ParkedMemory, Part, SubmissionPoint, Work};
 use crate::device_queue::sync::pass_until;
-use crate::hal::recycle::{FreeList, MAX_FREE, free_list};
+use crate::hal::recycle::{MAX_FREE, free_list};
 use crate::status::{Result, Status};
 
 /// The state that all threads of an execution share.
@@ -374,7 +374,7 @@ impl ModelQueue {
         let (world, changed, core) = (world.clone(), Condvar::new(), OnceLock::new());
         let shared = Shared { world, number, clocks, ring, changed, core };
         let shared = Arc::new(shared);
-        let core = Arc::new(Core::new(ModelQueue { shared: shared.clone(), slots, patience }, Vec::new()));
+        let core = Arc::new(Core::new(ModelQueue { shared: shared.clone(), slots, patience }, Vec::new(), &PARKED));
         shared.core.set(Arc::downgrade(&core)).expect("it was not set before");
         let hardware = thread::Builder::new().name(format!("hardware-{number}"));
         hardware.spawn(move || shared.run()).expect("there are threads");
@@ -412,10 +412,6 @@ impl Hardware for ModelQueue {
 
     const NAME: &'static str = "model";
     const MAX_WAITS: usize = 1;
-
-    fn parked() -> &'static FreeList<ParkedMemory<ModelQueue>> {
-        &PARKED
-    }
 
     fn clocks(&self) -> &[Arc<ModelClock>; LANES] {
         &self.shared.clocks

@@ -6,8 +6,6 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::frontier::{Frontier, LANES};
-use super::submission::ParkedMemory;
-use crate::hal::recycle::FreeList;
 use crate::status::Result;
 
 /// The progress of a lane of a queue, for itself and for others. Its waiters hold it.
@@ -81,9 +79,6 @@ pub trait Hardware: fmt::Debug + Send + Sync + Sized + 'static {
 
     /// Waits that are published together at most.
     const MAX_WAITS: usize;
-
-    /// The free list of what waits for points on the host, a static of the driver: a generic type has none of its own.
-    fn parked() -> &'static FreeList<ParkedMemory<Self>>;
 
     /// The clocks of its lanes.
     fn clocks(&self) -> &[Arc<Self::Clock>; LANES];

@@ -30,5 +30,5 @@ pub use ending::Owner;
 pub use frontier::{Frontier, LANES};
 pub use hardware::{Clock, Hardware, Job, Part, SubmissionPoint, Work};
 pub use request::{Payload, Request};
-pub use state::{Core, Hold, Submission};
-pub use submission::{Parked, ParkedMemory, refuse};
+pub use state::{Core, Hold, Parked, ParkedMemory, Submission};
+pub use submission::refuse;

@@ -13,7 +13,9 @@ use super::request::{Reclaim, Request};
 use crate::device_queue::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::device_queue::sync::{Condvar, Mutex, MutexGuard};
 use crate::hal::Timepoint;
-use crate::hal::timepoints::signal_all;
+use crate::hal::recycle::{FreeList, Uninit};
+use crate::hal::timepoints::{PendingWait, signal_all};
+use crate::limits::Charge;
 use crate::limits::scope::Scope;
 use crate::status::{Result, Status, StatusCode};
 
@@ -117,6 +119,27 @@ pub(super) struct Failure {
 /// A submission that ran and waits for its points, with the outcome.
 pub(super) type Settled<H> = (Hold<H>, Box<Submission<H>>, Result<()>);
 
+/// Something that waits for points on the host.
+pub(super) enum Waiting<H: Hardware> {
+    /// A submission that is held back.
+    Request(Request<H::Job>),
+    /// One that has run, and completes with what it waited for.
+    Settled(Box<Submission<H>>),
+}
+
+/// Something that waits, with its queue, until its points are reached.
+pub struct Parked<H: Hardware> {
+    pub(super) queue: Hold<H>,
+    pub(super) waiting: Waiting<H>,
+    /// The limits of the call that it is from.
+    pub(super) scope: Scope,
+    /// Its memory, charged to that call.
+    pub(super) _charge: Charge,
+}
+
+/// The memory of something that waits.
+pub type ParkedMemory<H> = Uninit<PendingWait<Parked<H>>>;
+
 /// A queue.
 pub struct Core<H: Hardware> {
     /// The first field, so it is dropped first: the hardware ends before anything that packets use is freed.
@@ -135,6 +158,8 @@ pub struct Core<H: Hardware> {
     pub(super) feed: Mutex<Feed<H>>,
     pub(super) fed: Condvar,
     pub(super) settled: Mutex<Vec<Settled<H>>>,
+    /// The free list of what waits for points on the host, a static of the driver: a generic type has none of its own.
+    pub(super) parked: &'static FreeList<ParkedMemory<H>>,
     pub(super) threads: Arc<Threads>,
 }
 
@@ -274,9 +299,10 @@ impl<H: Hardware> Default for Feed<H> {
 
 impl<H: Hardware> Core<H> {
     /// A queue without threads.
-    pub fn new(hardware: H, builder: H::Builder) -> Core<H> {
+    pub fn new(hardware: H, builder: H::Builder, parked: &'static FreeList<ParkedMemory<H>>) -> Core<H> {
         Core {
             hardware,
+            parked,
             admission: Mutex::new(Admission::new(builder)),
             entries: Mutex::new(VecDeque::new()),
             spare: Mutex::new(Vec::new()),

@@ -8,38 +8,16 @@ use std::sync::{Arc, PoisonError};
 use super::driver_thread::guarded;
 use super::hardware::{Hardware, Job, SubmissionPoint, Work};
 use super::request::{HostAction, Payload, Reclaim, Request};
-use super::state::{Core, Hold, Submission, complete};
+use super::state::{Core, Hold, Parked, Submission, Waiting, complete};
 use crate::device_queue::HostWorkers;
 use crate::device_queue::rules::{Rule, keeps};
 use crate::device_queue::sync::Mutex;
 use crate::device_timeline::own;
 use crate::hal::Timepoint;
-use crate::hal::recycle::Uninit;
-use crate::hal::timepoints::{Continuation, PendingWait, continue_after, signal_all};
+use crate::hal::timepoints::{Continuation, continue_after, signal_all};
 use crate::limits::scope::Scope;
 use crate::limits::{Charge, OBJECT_BYTES};
 use crate::status::{Result, Status, StatusCode};
-
-/// Something that waits for points on the host.
-pub(super) enum Waiting<H: Hardware> {
-    /// A submission that is held back.
-    Request(Request<H::Job>),
-    /// One that has run, and completes with what it waited for.
-    Settled(Box<Submission<H>>),
-}
-
-/// Something that waits, with its queue, until its points are reached.
-pub struct Parked<H: Hardware> {
-    queue: Hold<H>,
-    waiting: Waiting<H>,
-    /// The limits of the call that it is from.
-    scope: Scope,
-    /// Its memory, charged to that call.
-    _charge: Charge,
-}
-
-/// The memory of something that waits.
-pub type ParkedMemory<H> = Uninit<PendingWait<Parked<H>>>;
 
 /// Called by the thread that signals the last point, which may be the completion thread of any queue.
 impl<H: Hardware> Continuation for Parked<H> {
@@ -149,7 +127,7 @@ impl<H: Hardware> Core<H> {
     /// notified by own it, and what nothing else refers to will never be reached.
     pub(super) fn park(self: &Arc<Self>, waiting: Waiting<H>, points: Vec<Timepoint>, scope: Scope) {
         let _charge = Charge::of_call_anyway((2 + points.len() as u64) * OBJECT_BYTES);
-        continue_after(H::parked(), &points, Parked { queue: Hold::new(self), waiting, scope, _charge });
+        continue_after(self.parked, &points, Parked { queue: Hold::new(self), waiting, scope, _charge });
     }
 }
 

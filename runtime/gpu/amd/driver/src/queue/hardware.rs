@@ -34,7 +34,7 @@ use super::times::QueueTimes;
 use crate::agent::GpuAgent;
 use crate::command_buffer::{ArgumentMemory, KernelSource, PacketBytes, Program, Resolved, RingPlace};
 use crate::hal::BufferBinding;
-use crate::hal::recycle::{FreeList, MAX_FREE, free_list};
+use crate::hal::recycle::{MAX_FREE, free_list};
 use crate::hal_driver::device_queue::{Clock, Core, Hardware, Job, LANES, ParkedMemory, Part, SubmissionPoint, Work};
 use crate::memory::{DeviceMemory, MemoryClass, Publication};
 use crate::status::{Result, Status, StatusCode};
@@ -254,7 +254,7 @@ pub(super) fn queue_of_agent(
         _source: source,
     };
     let packets = Packets { kernargs: KernargRing::new(ring), packets: Vec::new() };
-    let core = Arc::new(Core::new(hardware, packets));
+    let core = Arc::new(Core::new(hardware, packets, &PARKED));
     let listener = Arc::downgrade(&core);
     hsa.listen(agent.agent, listener);
     let data = Arc::as_ptr(&core).cast_mut().cast();
@@ -362,10 +362,6 @@ impl Hardware for PacketQueue {
 
     /// All that is published together with them fits the smallest ring.
     const MAX_WAITS: usize = 64;
-
-    fn parked() -> &'static FreeList<ParkedMemory<PacketQueue>> {
-        &PARKED
-    }
 
     fn clocks(&self) -> &[Arc<QueueClock>; LANES] {
         &self.clocks
