@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use vireo_amdgpu::executable::Container;
-use vireo_gfx::{Dispatch, Instruction, KernelRegisters, Program, run, vector_registers};
+use vireo_gfx::{GridDispatch, Instruction, KernelRegisters, Program, run, vector_registers};
 use vireo_hsa::blocks::Block;
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
 use vireo_hsa::object::CodeObject;
@@ -150,7 +150,7 @@ fn interpret(descriptor: &KernelDescriptor, code: &[u32]) {
     let words = code.chunks(2).map(|pair| u64::from(pair[0]) | u64::from(*pair.get(1).unwrap_or(&0)) << 32);
     let address = memory.add(words);
     let program = Program::decode(code, address, vector_registers(descriptor));
-    let _ = run(&Dispatch {
+    let _ = run(&GridDispatch {
         program: &program,
         descriptor,
         registers: KernelRegisters { kernarg, ..KernelRegisters::default() },

@@ -124,7 +124,7 @@ fn operation(hal: &Hal, methods: &[(&Object, &Method)]) -> TokenStream {
     }
 }
 
-/// What operations do to memory, by the accesses of their operands.
+/// The arms of `accesses`, by the accesses of their operands.
 fn accesses(methods: &[(&Object, &Method)]) -> TokenStream {
     let arms = methods.iter().filter_map(|(_, method)| {
         let accessed: Vec<&Field> = method.operands().iter().filter(|arg| !arg.accesses().is_empty()).collect();
@@ -141,8 +141,8 @@ fn accesses(methods: &[(&Object, &Method)]) -> TokenStream {
     let others = (arms.len() < methods.len()).then(|| quote!(_ => {}));
     quote! {
         impl<'a> QueueOperation<'a> {
-            /// What it reads and writes: ranges of buffers and files, and the objects that alone know what they use. A
-            /// range that it may not use, since a flag or a slot says so, is not left out.
+            /// The memory that it reads and writes: ranges of buffers and files, and the objects that alone know what
+            /// they use. A range that it may not use, since a flag or a slot says so, is not left out.
             pub fn accesses(self) -> Vec<Access<'a>> {
                 let mut accesses = Vec::new();
                 match self { #(#arms)* #others }

@@ -1,5 +1,5 @@
-//! Operations of queues as values: what a mini-spec becomes, and what is said of operations that do not tell what they do
-//! to memory.
+//! Operations of queues as values: what a mini-spec becomes, and what is said of operations that do not tell what they
+//! do to memory.
 
 use crate::hal::{generated, refused};
 

@@ -1,5 +1,5 @@
-//! What operations of queues do to memory ([`Access`]): the parts of the generated `QueueOperation::accesses`. Those who
-//! record, replay or check operations ask for it, so that they need not know each operation.
+//! Accesses of queue operations to memory ([`Access`]): the parts of the generated `QueueOperation::accesses`. Those
+//! who record, replay or check operations ask for it, so that they need not know each operation.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub enum Accessed<'a> {
     HostCall(&'a Arc<dyn HostCall>),
 }
 
-/// What an operation does to a range of an object.
+/// An access of an operation to a range of an object.
 #[derive(Clone, Copy, Debug)]
 pub struct Access<'a> {
     /// The object.

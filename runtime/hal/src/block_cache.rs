@@ -1,5 +1,6 @@
-//! Caches of blocks of memory: the free blocks that all of them have ([`FreeBlocks`]), and the cache of the host's memory
-//! for transient buffers and slabs ([`BlockCache`]). A released block is cached for the next request, within bounds.
+//! Caches of blocks of memory: the free blocks that all of them have ([`FreeBlocks`]), and the cache of the host's
+//! memory for transient buffers and slabs ([`BlockCache`]). A released block is cached for the next request, within
+//! bounds.
 //!
 //! **Bounds**: at most so many bytes and blocks as the cache says; and cached blocks and those in use together have at
 //! most as many bytes as were ever in use at once, an eighth of that, and a slack. So a cache does not raise the peak

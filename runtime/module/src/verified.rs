@@ -11,7 +11,7 @@ use crate::convention::Convention;
 use crate::status::{Result, Status};
 use crate::vmfb::{Archive, DebugDatabase, Function};
 
-/// What verification finds out of a module.
+/// The findings of a verification.
 #[derive(Debug)]
 pub struct Verified {
     /// The functions, by ordinal.

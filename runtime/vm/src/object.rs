@@ -51,7 +51,7 @@ pub trait Object: Send + Sync + 'static {
 /// The only vtable of a type, which therefore has one address: the type check of its objects compares pointers, and
 /// machine code makes it, too. Objects of the type have no charge; what they own has. Buffers are such a type.
 ///
-/// Nobody outside of this crate can make one, nor use that of another type, so an object never has a vtable that is not
+/// Only this crate can make one, nor use that of another type, so an object never has a vtable that is not
 /// of its type.
 #[doc(hidden)]
 pub struct OnlyVTable<T: ?Sized> {

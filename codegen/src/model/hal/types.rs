@@ -163,8 +163,8 @@ pub struct Field {
     pub doc: String,
     /// The rules that callers must keep; arguments alone have some.
     pub rules: Option<Rules>,
-    /// Values of `memory_access`: what an operation of a queue does to the memory of the argument, where that is not the
-    /// access that the rules ask for.
+    /// Values of `memory_access`: what an operation of a queue does to the memory of the argument, where that is not
+    /// the access that the rules ask for.
     pub accesses: Vec<String>,
 }
 

@@ -106,7 +106,7 @@ pub trait Submission<D: Discipline> {
 /// An object that is borrowed from the submitter of an operation, or owned by an operation that waits.
 pub type Held<'a, T> = Cow<'a, Arc<T>>;
 
-/// What a queue does for an operation, if that is more than the operation itself says.
+/// The part of a queue in an operation, if that is more than the operation itself says.
 #[derive(Default)]
 pub enum Prepared<'a, D: Discipline> {
     /// Nothing: the operation runs as it is.

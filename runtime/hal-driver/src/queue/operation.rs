@@ -25,7 +25,7 @@ pub struct Request<'a, D: Discipline> {
     pub queue_affinity: QueueAffinity,
     /// The operation.
     pub operation: QueueOperation<'a>,
-    /// What is prepared for it.
+    /// The part that the queue has prepared.
     pub prepared: Prepared<'a, D>,
 }
 

@@ -235,7 +235,7 @@ fn put_results(frame: &mut Registers, kinds: &[Kind], call: &mut Call) -> Result
 }
 
 impl Machine<'_> {
-    /// What the program has come to after a run.
+    /// The step that the program has come to after a run.
     #[inline(always)]
     pub(super) fn outcome<R: Results>(&mut self, results: &mut R) -> Result<Step<R::Output>> {
         if let Some(Exit::Returned(registers)) = self.exit {

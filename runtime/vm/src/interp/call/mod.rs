@@ -1,5 +1,5 @@
-//! Calls of functions from outside of a program, with lists of values or typed, and the function that machine code calls
-//! for a direct import. Contexts of `vireo-context` make them.
+//! Calls of functions from outside of a program, with lists of values or typed, and the function that machine code
+//! calls for a direct import. Contexts of `vireo-context` make them.
 
 mod callee;
 mod callee_call;

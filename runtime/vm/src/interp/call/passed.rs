@@ -1,5 +1,5 @@
-//! Typed arguments and results: they go from Rust to the first frame, at offsets that are known at compile time, and from
-//! the frame to Rust, so there is no list of [`Value`]s.
+//! Typed arguments and results: they go from Rust to the first frame, at offsets that are known at compile time, and
+//! from the frame to Rust, so there is no list of [`Value`]s.
 
 use crate::Ref;
 use crate::Value;

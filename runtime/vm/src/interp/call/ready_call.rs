@@ -60,7 +60,7 @@ pub(super) struct ReadyCall {
     frame: Registers,
     /// The list of the results of the last run, and its registers: a function with one return always returns the same.
     results: (ListId, &'static [AnyReg]),
-    /// What was pushed there.
+    /// The frame that was pushed there.
     first: FirstFrame,
     /// Dropped after the machine, which refers to it.
     stack: ReadyStack,

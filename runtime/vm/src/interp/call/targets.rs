@@ -1,7 +1,7 @@
 //! Functions that hosts call again and again, through sessions: with arguments and results of known types, which are
 //! checked against the calling convention once ([`TypedTarget`]), or with lists of values ([`ValueTarget`]). The memory
-//! of the stack stays with the context. A call that yields or waits becomes an [`Invocation`](super::invocation::Invocation),
-//! which is polled like any other.
+//! of the stack stays with the context. A call that yields or waits becomes an
+//! [`Invocation`](super::invocation::Invocation), which is polled like any other.
 
 use std::marker::PhantomData;
 use std::sync::Arc;

@@ -18,9 +18,9 @@ pub trait Arguments: Sized {
     fn store(self, frame: &mut Registers);
 }
 
-/// What becomes of the results of a call.
+/// The place where the results of a call go.
 pub trait Results: Sized {
-    /// What the caller gets.
+    /// The value that the caller gets.
     type Output;
 
     /// True if the function is known to have none.

@@ -1,5 +1,5 @@
-//! [`FrameDescriptor`]: which function runs in a frame, what called it, and how many registers it has. Frame headers and
-//! call sites have one.
+//! [`FrameDescriptor`]: which function runs in a frame, what called it, and how many registers it has. Frame headers
+//! and call sites have one.
 
 use crate::bytecode::{CallId, VerifiedFunction};
 

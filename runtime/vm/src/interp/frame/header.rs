@@ -1,5 +1,5 @@
-//! Frame headers, which are between the references and the slots of a frame. `stack.rs` says how frames are laid out; the
-//! threaded dispatcher and machine code build them, too.
+//! Frame headers, which are between the references and the slots of a frame. `stack.rs` says how frames are laid out;
+//! the threaded dispatcher and machine code build them, too.
 
 use super::descriptor::FrameDescriptor;
 use super::instruction::{ThreadedCallSite, ThreadedInstruction};

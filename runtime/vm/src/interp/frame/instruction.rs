@@ -1,5 +1,5 @@
-//! Threaded instructions: the format of the stream that handlers execute, and of the calls in it. Frame headers point to
-//! instructions, so this is below everything that makes or runs them: `threaded/builder/` writes them,
+//! Threaded instructions: the format of the stream that handlers execute, and of the calls in it. Frame headers point
+//! to instructions, so this is below everything that makes or runs them: `threaded/builder/` writes them,
 //! `threaded/handlers.rs` reads them.
 
 use std::mem::MaybeUninit;

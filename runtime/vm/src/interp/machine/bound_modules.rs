@@ -1,5 +1,5 @@
-//! Bound modules: the modules of a context with every import resolved ([`ModuleList`]). A context builds the list, which
-//! never changes, and an invocation runs on it.
+//! Bound modules: the modules of a context with every import resolved ([`ModuleList`]). A context builds the list,
+//! which never changes, and an invocation runs on it.
 
 use std::fmt;
 use std::sync::Arc;

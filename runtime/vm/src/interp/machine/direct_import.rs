@@ -1,4 +1,5 @@
-//! [`DirectImport`]: an import that machine code calls directly. `call/direct_import.rs` has the functions that it calls.
+//! [`DirectImport`]: an import that machine code calls directly. `call/direct_import.rs` has the functions that it
+//! calls.
 
 use std::any::Any;
 use std::fmt;

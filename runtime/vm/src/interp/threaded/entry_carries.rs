@@ -1,5 +1,5 @@
-//! The choice of the carried register: the VM register whose value each handler passes to the next in a register of the processor.
-//! The code builder asks here which one that is.
+//! The choice of the carried register: the VM register whose value each handler passes to the next in a register of the
+//! processor. The code builder asks here which one that is.
 //!
 //! A slot that was just written takes several cycles to be loaded again (store forwarding), longer than most ops. So
 //! the value that an op writes is also carried, and an op that reads the register of the carry has a handler that takes

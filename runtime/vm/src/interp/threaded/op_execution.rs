@@ -1,5 +1,5 @@
-//! Ops that a handler or machine code leaves to the runtime: helpers and the loop dispatcher execute them, and this finds
-//! out where execution continues after them.
+//! Ops that a handler or machine code leaves to the runtime: helpers and the loop dispatcher execute them, and this
+//! finds out where execution continues after them.
 
 use super::body::HelperBody;
 use crate::bytecode::CallId;

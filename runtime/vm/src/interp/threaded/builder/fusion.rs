@@ -1,5 +1,5 @@
-//! Fusion: finds the sequences of `spec/isa/vm/sequences.yaml` among the instructions of a function, and the loops of two
-//! of them, and the handlers that execute each as one.
+//! Fusion: finds the sequences of `spec/isa/vm/sequences.yaml` among the instructions of a function, and the loops of
+//! two of them, and the handlers that execute each as one.
 
 use crate::generated::vm::interp::threaded as generated;
 use crate::interp::threaded::handler::Handler;
