@@ -220,6 +220,27 @@ fn on_device(tensor: &HostTensor<'_>, element_type: ElementType, device: &dyn De
     Ok(Value::Ref(Some(tensor.to_device_as(element_type, device)?.into_ref())))
 }
 
+impl Signature {
+    /// Checks that argument `index` may be a tensor of this shape and element type, before it is made.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, with the number and the name of the argument, if it may not, or there is no such argument.
+    pub fn check_tensor(&self, index: usize, shape: &[u64], element_type: ElementType) -> Result<()> {
+        let Some(info) = self.arguments.get(index) else {
+            return Err(Status::invalid_argument(format!("there is no argument {index} of `{self}`")));
+        };
+        let allowed = match &info.r#type {
+            ValueType::Tensor(r#type) => r#type.allows_shape(shape) && r#type.element_type == element_type,
+            r#type => *r#type == ValueType::Reference,
+        };
+        if allowed {
+            return Ok(());
+        }
+        let message = format!("expected {info}, got {}", describe_tensor(shape, element_type));
+        Err(Status::invalid_argument(message).context(place(self, index)))
+    }
+}
+
 fn describe_tensor(shape: &[u64], element_type: ElementType) -> String {
     TensorType { shape: shape.iter().copied().map(Some).collect(), element_type }.to_string()
 }

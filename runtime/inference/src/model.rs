@@ -355,7 +355,10 @@ impl ModelBuilder {
     }
 
     /// A model whose main module is the file at `path`.
-    pub(crate) fn build_file(self, path: impl AsRef<Path>) -> Result<Model> {
+    ///
+    /// # Errors
+    /// As [`Module::from_file`] and [`ModelBuilder::build`].
+    pub fn build_file(self, path: impl AsRef<Path>) -> Result<Model> {
         // A truncated file ends the process that maps it, which the author of an untrusted program must not be able to
         // do.
         let reads = self.preloads || !self.policy.native_code;

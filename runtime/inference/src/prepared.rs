@@ -156,6 +156,11 @@ impl PreparedCall {
         self.results.iter().map(|value| Output::from(value.clone()))
     }
 
+    /// The results of the last call, which this then refers to no longer.
+    pub fn take_results(&mut self) -> Outputs {
+        Outputs::of(self.results.drain(..), self.function.shared_signature())
+    }
+
     /// A result of the last call.
     ///
     /// # Errors

@@ -165,7 +165,8 @@ impl Function {
         &self.signature
     }
 
-    pub(crate) fn shared_signature(&self) -> &Arc<Signature> {
+    /// The same, to be kept.
+    pub fn shared_signature(&self) -> &Arc<Signature> {
         &self.signature
     }
 
@@ -245,12 +246,12 @@ impl Function {
     }
 
     /// The limits of calls.
-    pub(crate) fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
     /// The device of its tensors and fences.
-    pub(crate) fn device(&self) -> &Arc<dyn Device> {
+    pub fn device(&self) -> &Arc<dyn Device> {
         &self.device
     }
 }

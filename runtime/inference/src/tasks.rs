@@ -54,9 +54,17 @@ impl Function {
     /// `INVALID_ARGUMENT`, with the number and the name of the argument, if `inputs` are not what the signature says.
     /// Errors of the program are those of the future.
     pub fn start<'i>(&self, inputs: impl AsRef<[Input<'i>]>) -> Result<Call> {
+        self.start_with(inputs, self.limits())
+    }
+
+    /// As [`Function::start`], within other limits than those of the session.
+    ///
+    /// # Errors
+    /// As [`Function::start`].
+    pub fn start_with<'i>(&self, inputs: impl AsRef<[Input<'i>]>, limits: &Limits) -> Result<Call> {
         let (arguments, done) = self.arguments(inputs.as_ref())?;
         // The time of the call counts from now, for the program and for the wait for its results.
-        let limits = self.limits().started().into_owned();
+        let limits = limits.started().into_owned();
         let call = self.vm_function().start(&arguments, limits.clone())?;
         let state = State::Running { call: Box::new(call.into_future()), done, limits };
         Ok(Call { state, signature: self.shared_signature().clone() })
