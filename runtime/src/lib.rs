@@ -116,10 +116,14 @@ pub mod inference {
     // Numbers and elements in texts, for the command line.
     #[doc(hidden)]
     pub use vireo_inference::text_parts;
+    // Arrays of other libraries with strides, for bindings.
+    #[doc(hidden)]
+    pub use vireo_inference::StridedMemory;
+    pub use vireo_inference::dlpack;
     pub use vireo_inference::{
         Call, CallBatch, Calls, ElementDifferences, Elements, FromOutput, FromOutputs, Function, HostTensor, Input,
-        Model, ModelBuilder, NumberError, Output, Outputs, PreparedCall, Session, Signature, Tensor, TensorDifference,
-        TensorTextError, TensorType, Tolerance, ValueInfo, ValueType,
+        MappedTensor, Model, ModelBuilder, NumberError, Output, Outputs, PreparedCall, Session, Signature, Tensor,
+        TensorDifference, TensorTextError, TensorType, Tolerance, ValueInfo, ValueType,
     };
     #[cfg(feature = "amdgpu")]
     pub use vireo_inference::{GpuExecutable, GpuKernel};

@@ -16,11 +16,13 @@
 #[cfg(feature = "local")]
 mod builtin;
 mod compare;
+pub mod dlpack;
 #[cfg(feature = "files")]
 pub mod files;
 #[cfg(feature = "amdgpu")]
 mod gpu_executable;
 mod input;
+mod mapped;
 mod model;
 mod output;
 mod prepared;
@@ -57,6 +59,7 @@ pub use compare::{ElementDifferences, TensorDifference, Tolerance};
 #[cfg(feature = "amdgpu")]
 pub use gpu_executable::{GpuExecutable, GpuKernel};
 pub use input::Input;
+pub use mapped::{MappedTensor, StridedMemory};
 pub use model::{Model, ModelBuilder};
 pub use output::{FromOutput, FromOutputs, Output, Outputs};
 pub use prepared::{CallBatch, PreparedCall};
