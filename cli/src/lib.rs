@@ -42,6 +42,7 @@ mod time_limit;
 mod trace;
 mod values;
 
+use std::ffi::OsString;
 use std::io;
 
 use anstream::AutoStream;
@@ -53,7 +54,12 @@ use failure::Failure;
 
 /// Does what the arguments of this process say.
 pub fn main() -> Exit {
-    let arguments = match flags::expand(std::env::args_os()) {
+    main_with(std::env::args_os())
+}
+
+/// Does what these arguments say, of which the first is the name of the command.
+pub fn main_with(arguments: impl IntoIterator<Item = OsString>) -> Exit {
+    let arguments = match flags::expand(arguments) {
         Ok(arguments) => flags::without_defaults(arguments),
         Err(failure) => return finish(Err(failure), Color::Auto),
     };
