@@ -1,0 +1,109 @@
+//! The interpreter from threads that do not hold it.
+//!
+//! No thread of a device, and none that runs a program, ever waits for the interpreter: a thread that holds it may wait
+//! for those, as when it drops the last owner of a device, whose workers it joins. What such threads want of Python is
+//! handed to one thread of this module ([`later`]), which holds nothing of the runtime while it waits. Event loops are
+//! woken so, and memory that programs have borrowed is given back.
+
+use std::cell::{Cell, RefCell};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyCFunction, PyDict};
+use pyo3::{ffi, intern, prelude::*};
+
+type Job = Box<dyn FnOnce(Python<'_>) + Send>;
+
+/// Where jobs are sent; nothing before the first one, and after a fork, which has no thread for them.
+static JOBS: Mutex<Option<Sender<Job>>> = Mutex::new(None);
+
+thread_local! {
+    /// Whether this thread is in the runtime, without the interpreter.
+    static IS_DETACHED: Cell<bool> = const { Cell::new(false) };
+    /// The lock of a thread that forks.
+    static FORKING: RefCell<Option<MutexGuard<'static, Option<Sender<Job>>>>> = const { RefCell::new(None) };
+}
+
+/// Runs `work` while other threads have the interpreter.
+pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            IS_DETACHED.set(self.0);
+        }
+    }
+    py.detach(|| {
+        let _restore = Restore(IS_DETACHED.replace(true));
+        work()
+    })
+}
+
+/// Runs `job` with the interpreter: now, if this thread has it, else on a thread that may wait for it. Without an
+/// interpreter, as at its end, it does not run.
+pub fn with_interpreter(job: impl FnOnce(Python<'_>) + Send + 'static) {
+    // SAFETY: the function may be called on any thread; threads without a state have no interpreter.
+    let has_state = unsafe { !ffi::PyGILState_GetThisThreadState().is_null() };
+    if has_state && !IS_DETACHED.get() {
+        Python::try_attach(job);
+    } else {
+        later(job);
+    }
+}
+
+/// Runs `job` with the interpreter, on another thread.
+pub fn later(job: impl FnOnce(Python<'_>) + Send + 'static) {
+    let mut jobs = JOBS.lock().unwrap_or_else(PoisonError::into_inner);
+    let sender = jobs.get_or_insert_with(|| {
+        let (sender, receiver) = channel::<Job>();
+        let run = move || {
+            for job in receiver {
+                Python::try_attach(job);
+            }
+        };
+        // Without a thread the jobs are dropped, and with them the tasks that nothing would wake.
+        let spawned = thread::Builder::new().name("vireo-python".into()).spawn(run);
+        drop(spawned);
+        sender
+    });
+    // The thread never ends, unless the system had none.
+    let _ = sender.send(Box::new(job));
+}
+
+/// Lets processes fork, for callers of [`later`].
+pub fn allow_forks(py: Python<'_>) -> PyResult<()> {
+    static REGISTERED: PyOnceLock<()> = PyOnceLock::new();
+    REGISTERED
+        .get_or_try_init(py, || {
+            let function = |name, work: fn()| {
+                PyCFunction::new_closure(
+                    py,
+                    Some(name),
+                    None,
+                    move |_: &Bound<'_, pyo3::types::PyTuple>, _: Option<&Bound<'_, PyDict>>| work(),
+                )
+            };
+            let lock = || {
+                FORKING.with(|forking| {
+                    *forking.borrow_mut() = Some(JOBS.lock().unwrap_or_else(PoisonError::into_inner));
+                });
+            };
+            let unlock = || FORKING.with(|forking| drop(forking.borrow_mut().take()));
+            let forget = || {
+                FORKING.with(|forking| {
+                    if let Some(jobs) = forking.borrow_mut().take().as_deref_mut() {
+                        // The thread is one of the parent.
+                        std::mem::forget(jobs.take());
+                    }
+                });
+            };
+            let keywords = PyDict::new(py);
+            keywords.set_item("before", function(c"before_fork", lock)?)?;
+            keywords.set_item("after_in_parent", function(c"after_fork_in_parent", unlock)?)?;
+            keywords.set_item("after_in_child", function(c"after_fork_in_child", forget)?)?;
+            py.import(intern!(py, "os"))?.call_method(intern!(py, "register_at_fork"), (), Some(&keywords))?;
+            Ok(())
+        })
+        .copied()
+}
