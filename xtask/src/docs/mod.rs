@@ -51,6 +51,7 @@ const GUIDES: [Guide; 23] = [
     },
     Guide { file: "docs/cli.md", group: USE, begin: Some("run a model from a shell") },
     Guide { file: "docs/library.md", group: USE, begin: Some("run a model from Rust") },
+    Guide { file: "docs/python.md", group: USE, begin: Some("run a model from Python") },
     Guide { file: "docs/support.md", group: USE, begin: Some("know whether a model will run") },
     Guide { file: "docs/devices.md", group: USE, begin: None },
     Guide { file: "docs/gpu_debugging.md", group: USE, begin: None },
