@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -141,6 +143,30 @@ def test_a_fence_that_nobody_can_signal_fails(models: Path) -> None:
             await waits["doubled"].start(ONES, vireo.Fence())
 
     asyncio.run(main())
+
+
+def test_a_child_of_a_fork_has_event_loops_of_its_own(models: Path, device: str) -> None:
+    waits = vireo.Session(models / "waits.vmfb", device=device)
+
+    async def main() -> list[float]:
+        fence = vireo.Fence()
+        call = waits["doubled"].start(ONES, fence)
+        await asyncio.sleep(0.001)
+        fence.signal()
+        return list(np.asarray(await asyncio.wait_for(call, 60)).tolist())
+
+    # The thread that wakes loops is there, and has none in the child.
+    assert asyncio.run(main()) == [2.0] * 4
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        status = 1
+        try:
+            status = 0 if asyncio.run(main()) == [2.0] * 4 else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert asyncio.run(main()) == [2.0] * 4
 
 
 def test_loops_of_several_threads(models: Path, device: str) -> None:
