@@ -4,10 +4,12 @@
 use std::sync::Arc;
 
 use super::callee::Callee;
-use super::invocation::{Invocation, Step, Suspended};
+use super::invocation::{Invocation, Step, Suspended, begin, run_machine, run_native};
 use super::ready_call::{CallState, ReadyCall};
 use super::transfer::{Arguments, Results};
+use crate::interp::machine::bound_modules::lookup;
 use crate::interp::machine::context_state::ContextState;
+use crate::interp::machine::{Machine, RunningFrame};
 use crate::limits::Limits;
 use crate::status::Result;
 
@@ -105,10 +107,21 @@ impl Callee {
         results: &mut R,
         limits: &'a Limits,
     ) -> Result<Step<R::Output, Suspended<'a>>> {
-        let mut invocation = Invocation::begin(&*self.module_list, self.target, self.frame, arguments, limits)?;
-        match invocation.run(state, results)? {
-            Step::Done(results) => Ok(Step::Done(results)),
-            Step::Suspended(poll) => Ok(Step::Suspended(Box::new((invocation, poll)))),
-        }
+        let (module_list, target) = (&*self.module_list, self.target);
+        let (mut stack, frame) = begin(self.frame, arguments, limits)?;
+        let step = if self.frame.is_native {
+            run_native(module_list, target, &mut stack, state, limits, results)?
+        } else {
+            let (module, function) = lookup(module_list, target.module, target.function)?;
+            let running = RunningFrame { index: target.module, module, function, frame };
+            run_machine(Machine::new(module_list, running, &mut stack, state, limits), results)?
+        };
+        Ok(match step {
+            Step::Done(results) => Step::Done(results),
+            Step::Suspended(suspension) => {
+                let invocation = Invocation::suspended(module_list, target, stack, limits);
+                Step::Suspended(Box::new((invocation, suspension)))
+            }
+        })
     }
 }

@@ -10,7 +10,6 @@ use super::callee::{FirstFrame, first_frame};
 use super::dispatcher;
 use super::transfer::{Arguments, Results, check_arguments};
 use crate::Call;
-use crate::NativeModule;
 use crate::bytecode::AnyReg;
 use crate::bytecode::RefReg;
 use crate::bytecode::Reg;
@@ -80,22 +79,7 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
     pub fn new(module_list: P, target: ImportTarget, args: &[Value], limits: L) -> Result<Self> {
         let (convention, frame) = first_frame(module_list.borrow(), target)?;
         check_arguments(convention, args)?;
-        Invocation::begin(module_list, target, frame, args, limits)
-    }
-
-    /// Prepares a call with arguments that are those of the function's convention. `frame` is its first frame.
-    #[inline(always)]
-    pub(super) fn begin(
-        module_list: P,
-        target: ImportTarget,
-        frame: FirstFrame,
-        arguments: impl Arguments,
-        limits: L,
-    ) -> Result<Self> {
-        let bounds = limits.borrow();
-        let charge = Charge::new(bounds.memory.as_ref(), bounds.stack_size() as u64, "a stack")?;
-        let mut stack = CallStack::new(bounds.stack_size(), charge);
-        arguments.store(&mut frame.push(&mut stack)?);
+        let (stack, _) = begin(frame, args, limits.borrow())?;
         Ok(Invocation::suspended(module_list, target, stack, limits))
     }
 
@@ -166,35 +150,51 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
     }
 
     /// Runs on, as far as the program gets.
-    #[inline(always)]
-    pub(super) fn run<R: Results>(&mut self, state: &mut ContextState, results: &mut R) -> Result<Step<R::Output>> {
+    fn run<R: Results>(&mut self, state: &mut ContextState, results: &mut R) -> Result<Step<R::Output>> {
         let (module_list, limits) = (self.module_list.borrow(), self.limits.borrow());
-        if let Some(BoundModule::Native(module, conventions)) = module_list.modules.get(self.target.module) {
-            let convention = &conventions[self.target.function];
-            return run_native(&**module, convention, self.target, &mut self.stack, state, limits, results);
+        if let Some(BoundModule::Native(..)) = module_list.modules.get(self.target.module) {
+            return run_native(module_list, self.target, &mut self.stack, state, limits, results);
         }
-        let mut machine = Machine::resume(module_list, &mut self.stack, state, limits)?;
-        dispatcher::run(&mut machine)?;
-        machine.outcome(results)
+        run_machine(Machine::resume(module_list, &mut self.stack, state, limits)?, results)
     }
+}
+
+/// The stack of a call before it runs, and the only frame on it, with the arguments. They are those of the function's
+/// convention, and `frame` is its first frame.
+#[inline(always)]
+pub(super) fn begin(frame: FirstFrame, arguments: impl Arguments, limits: &Limits) -> Result<(CallStack, Registers)> {
+    let charge = Charge::new(limits.memory.as_ref(), limits.stack_size() as u64, "a stack")?;
+    let mut stack = CallStack::new(limits.stack_size(), charge);
+    let mut frame = frame.push(&mut stack)?;
+    arguments.store(&mut frame);
+    Ok((stack, frame))
+}
+
+/// Runs the frame on top of a machine's stack, as far as the program gets.
+#[inline(always)]
+pub(super) fn run_machine<R: Results>(mut machine: Machine<'_>, results: &mut R) -> Result<Step<R::Output>> {
+    dispatcher::run(&mut machine)?;
+    machine.outcome(results)
 }
 
 /// Calls a native function that a host calls, with the arguments in the only frame of the stack.
 #[cold]
-fn run_native<R: Results>(
-    module: &dyn NativeModule,
-    convention: &Convention,
+pub(super) fn run_native<R: Results>(
+    module_list: &ModuleList,
     target: ImportTarget,
     stack: &mut Stack,
     state: &mut ContextState,
     limits: &Limits,
     results: &mut R,
 ) -> Result<Step<R::Output>> {
-    let Some(mut frame) = stack.registers() else {
+    let (Some(BoundModule::Native(module, _)), Some(mut frame)) =
+        (module_list.modules.get(target.module), stack.registers())
+    else {
         return Err(Status::internal("a native function was called without a frame"));
     };
+    let (convention, _) = first_frame(module_list, target)?;
     let call = stack.pending.get_or_insert_with(|| Box::new(call_in(&mut frame, convention)));
-    let outcome = call_export(module, &mut state.modules, target, call)?;
+    let outcome = call_export(&**module, &mut state.modules, target, call)?;
     limits.check_time()?;
     if let Outcome::Wait(wait) = outcome {
         return Ok(Step::Suspended(Suspension::Waiting(wait)));

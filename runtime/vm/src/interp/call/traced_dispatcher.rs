@@ -1,5 +1,5 @@
 //! The traced dispatcher: passes the text of each op, with the values of its operands, to the trace sink, and then lets
-//! the loop dispatcher execute it. `control::run` calls it for the tier `Traced`. The generated disassembler writes the
+//! the loop dispatcher execute it. `dispatcher.rs` calls it for the tier `Traced`. The generated disassembler writes the
 //! text, so a new op needs nothing here, and the other dispatchers have no code for tracing.
 
 use crate::bytecode::{Decoded, Names, RefReg, Reg, RegisterValues, disassemble_op_with_values};

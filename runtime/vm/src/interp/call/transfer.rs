@@ -88,7 +88,11 @@ impl Results for Vec<Value> {
 
     #[inline(always)]
     fn load(&mut self, kinds: &[Kind], frame: &mut Registers, registers: &[AnyReg]) -> Result<()> {
-        self.extend(kinds.iter().zip(registers).map(|(kind, register)| frame.value(*kind, *register)));
+        // Not `extend`, which is a function of its own and takes the iterator in memory: 2 ns of 20.
+        self.reserve(registers.len());
+        for (kind, register) in kinds.iter().zip(registers) {
+            self.push(frame.value(*kind, *register));
+        }
         Ok(())
     }
 }

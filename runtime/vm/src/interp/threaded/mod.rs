@@ -6,7 +6,7 @@
 //!
 //! All handlers have one signature, and no value that must be dropped or has its address taken lives across the jump:
 //! either would keep the call from becoming a jump. A handler that cannot continue (its op traps, the limits have to be
-//! checked, the op has no handler of its own) stores a [`Continuation`] in the machine and returns. `run` then lets the
+//! checked, the op has no handler of its own) stores a `Continuation` in the machine and returns. `run` then lets the
 //! loop dispatcher execute that one op, so each trap has one definition: an op that traps has changed nothing, and
 //! executing it again gives the trap. Ops that helpers execute have a handler that calls the helper, and other ops on
 //! the cold path one that calls the loop dispatcher; both then jump on.
