@@ -64,6 +64,13 @@ def test_compile(tmp_path: Path) -> None:
         vireo.compile("this is no program\n")
 
 
+def test_the_example_that_compiles() -> None:
+    ran = run(str(EXAMPLES / "compiled.py"))
+    if "iree-base-compiler" in ran.stderr:
+        pytest.skip("skipped: iree-compile is not installed")
+    assert (ran.stdout, ran.stderr) == ("0.0 2.0 4.0 6.0\n", "")
+
+
 def test_the_example_with_threads(models: Path) -> None:
     ran = run(str(EXAMPLES / "images.py"), str(models / "mlp.vmfb"))
     assert ran.stderr == "" and len(ran.stdout.splitlines()) == 16

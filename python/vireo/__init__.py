@@ -42,6 +42,11 @@ from ._vireo import (
     empty,
 )
 
+# The constant of `typing`, whose import would take longer than that of this package.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._compile import compile
+
 __all__ = [
     "Aborted",
     "AlreadyExists",
