@@ -89,9 +89,9 @@ fn lists(hal: &Hal, methods: &[(&Object, &Method)]) -> TokenStream {
         impl Lists {
             fn clear(&mut self) { #(#clears)* }
 
-            fn bytes(&self) -> usize { 0 #(+ size_of_val(self.#places.as_slice()))* }
+            fn bytes(&self) -> usize { [#(size_of_val(self.#places.as_slice())),*].into_iter().sum() }
 
-            fn capacity(&self) -> usize { 0 #(+ self.#places.capacity() * size_of::<#items>())* }
+            fn capacity(&self) -> usize { [#(self.#places.capacity() * size_of::<#items>()),*].into_iter().sum() }
         }
     }
 }
