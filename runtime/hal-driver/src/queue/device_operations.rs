@@ -27,24 +27,23 @@ impl<D: Discipline> Queue<D> {
         operation: QueueOperation<'_>,
         device: D::Device,
     ) -> Result<()> {
-        let (weight, prepared) = match operation {
-            QueueOperation::Barrier { .. } | QueueOperation::Dealloca { .. } => (Weight::Light, Prepared::Nothing),
-            QueueOperation::Fill { length, .. } | QueueOperation::Copy { length, .. } => {
-                (Weight::of_transfer(length), Prepared::Nothing)
-            }
-            QueueOperation::Update { source, .. } => (Weight::of_transfer(source.len() as u64), Prepared::Nothing),
-            QueueOperation::Read { .. } | QueueOperation::Write { .. } => (Weight::Time(None), Prepared::Nothing),
+        let points = (wait, signal);
+        let weight = match operation {
+            QueueOperation::Barrier { .. } | QueueOperation::Dealloca { .. } => Weight::Light,
+            QueueOperation::Fill { length, .. } | QueueOperation::Copy { length, .. } => Weight::of_transfer(length),
+            QueueOperation::Update { source, .. } => Weight::of_transfer(source.len() as u64),
+            QueueOperation::Read { .. } | QueueOperation::Write { .. } => Weight::Time(None),
             QueueOperation::HostCall { args, .. } => {
                 // Arguments that no call has are refused now.
                 host_call_context(queue_affinity, args)?;
-                (Weight::Foreign, Prepared::Nothing)
+                Weight::Foreign
             }
             QueueOperation::Dispatch { executable, function, config, constants, bindings, flags } => {
                 // There is no binding table, so no slots.
                 let mut program = CommandProgram::new(0);
                 let request = DispatchRequest { executable, function, config, constants, bindings, flags };
                 program.dispatch(device, request)?;
-                self.prepare(Cow::Owned(Arc::new(program)))
+                return self.execute(queue_affinity, points, operation, Cow::Owned(Arc::new(program)));
             }
             QueueOperation::Execute { command_buffer, binding_table, flags: _ } => {
                 let any: &dyn Any = &**command_buffer;
@@ -57,15 +56,24 @@ impl<D: Discipline> Queue<D> {
                     let message = format!("the commands refer to {slots} slots, {given} are bound");
                     return Err(Status::invalid_argument(message));
                 }
-                self.prepare(program)
+                return self.execute(queue_affinity, points, operation, program);
             }
         };
-        self.submit(wait, signal, weight, Request { queue_affinity, operation, prepared })
+        self.submit(wait, signal, weight, Request { queue_affinity, operation, prepared: Prepared::Nothing })
     }
 
-    /// Prepares an execution of a command program, with the runner of the queue if it has one.
+    /// Executes a command program, with the runner of the queue if it has one. A submission of its own: where the
+    /// compiler knows what is prepared, it moves nothing of it.
     #[inline]
-    fn prepare<'a>(&'a self, program: Held<'a, CommandProgram<D::Device>>) -> (Weight, Prepared<'a, D>) {
-        (self.discipline().weight(&program), Prepared::Program { program, runner: self.discipline().runner() })
+    fn execute(
+        self: &Arc<Self>,
+        queue_affinity: QueueAffinity,
+        (wait, signal): WaitAndSignal<'_>,
+        operation: QueueOperation<'_>,
+        program: Held<'_, CommandProgram<D::Device>>,
+    ) -> Result<()> {
+        let weight = self.discipline().weight(&program);
+        let prepared = Prepared::Program { program, runner: self.discipline().runner() };
+        self.submit(wait, signal, weight, Request { queue_affinity, operation, prepared })
     }
 }

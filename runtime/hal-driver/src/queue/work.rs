@@ -24,7 +24,7 @@ const HOST_CALL: &str = "a host call";
 ///
 /// # Errors
 /// Those of the operation, and those of limits.
-#[inline]
+#[inline(always)]
 pub(super) fn perform<D: Discipline>(
     queue_affinity: QueueAffinity,
     operation: QueueOperation<'_>,
