@@ -14,8 +14,8 @@ use crate::blocking::Blocking;
 use crate::bytecode::opcode::{BytecodeVersion, DEINITIALIZER, INITIALIZER};
 use crate::interp::threaded::{MachineCode, TierUp};
 use crate::interp::{
-    self, CallState, ImportTarget, Invocation, Limits, ModuleList, PassedList, Poll, Results, Stderr, Step, Suspended,
-    Suspension, TraceSink, TypedResults, TypedTarget, ValueTarget,
+    self, CallState, ImportTarget, Invocation, Limits, ModuleList, PassedList, Poll, Results, Stderr, Step, Suspension,
+    TraceSink, TypedResults, TypedTarget, ValueTarget,
 };
 use crate::limits::scope;
 use crate::status::{Result, Status, StatusCode};
@@ -218,7 +218,7 @@ impl Context {
             };
             drop(state);
             match suspended {
-                Some(suspended) => inner.finish(suspended, &mut TypedResults::<()>::new())?,
+                Some(suspended) => inner.finish(*suspended, &mut TypedResults::<()>::sink())?,
                 None => return Ok(()),
             }
         }
@@ -235,7 +235,7 @@ impl Context {
         let mut state = inner.state.take_within(limits)?;
         if let Step::Suspended(suspended) = target.call(&mut state.context, params, limits)? {
             drop(state);
-            inner.finish(suspended, &mut TypedResults::<()>::new())?;
+            inner.finish(*suspended, &mut TypedResults::<()>::sink())?;
         }
         Ok(())
     }
@@ -382,7 +382,7 @@ impl Inner {
         // A statement of its own: the state is free again when it ends.
         let called = target.call(&mut self.state.take(), args, results)?;
         if let Step::Suspended(suspended) = called {
-            self.finish(suspended, results)?;
+            self.finish(*suspended, results)?;
         }
         Ok(())
     }
@@ -398,7 +398,7 @@ impl Inner {
         let called = target.call_ready(&mut self.state.take(), params)?;
         match called {
             Step::Done(results) => Ok(results),
-            Step::Suspended(suspended) => self.finish(suspended, &mut TypedResults::new()),
+            Step::Suspended(suspended) => self.finish(*suspended, &mut TypedResults::sink()),
         }
     }
 
@@ -415,14 +415,17 @@ impl Inner {
         let called = target.call(&mut self.state.take_within(limits)?.context, params, limits)?;
         match called {
             Step::Done(results) => Ok(results),
-            Step::Suspended(suspended) => self.finish(suspended, &mut TypedResults::new()),
+            Step::Suspended(suspended) => self.finish(*suspended, &mut TypedResults::sink()),
         }
     }
 
     /// Runs a call that has been suspended to its end.
     #[cold]
-    fn finish<R: Results>(&self, suspended: Suspended<'_>, results: &mut R) -> Result<R::Output> {
-        let (mut invocation, suspension) = *suspended;
+    fn finish<R: Results>(
+        &self,
+        (mut invocation, suspension): (Invocation<&ModuleList, &Limits>, Suspension),
+        results: &mut R,
+    ) -> Result<R::Output> {
         self.go_on(&mut invocation, suspension, results)
     }
 

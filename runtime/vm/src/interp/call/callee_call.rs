@@ -114,7 +114,8 @@ impl Callee {
         } else {
             let (module, function) = lookup(module_list, target.module, target.function)?;
             let running = RunningFrame { index: target.module, module, function, frame };
-            run_machine(Machine::new(module_list, running, &mut stack, state, limits), results)?
+            let mut machine = Machine::new(module_list, running, &mut stack, state, limits);
+            run_machine(&mut machine, results)?
         };
         Ok(match step {
             Step::Done(results) => Step::Done(results),

@@ -155,7 +155,8 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
         if let Some(BoundModule::Native(..)) = module_list.modules.get(self.target.module) {
             return run_native(module_list, self.target, &mut self.stack, state, limits, results);
         }
-        run_machine(Machine::resume(module_list, &mut self.stack, state, limits)?, results)
+        let mut machine = Machine::resume(module_list, &mut self.stack, state, limits)?;
+        run_machine(&mut machine, results)
     }
 }
 
@@ -172,8 +173,8 @@ pub(super) fn begin(frame: FirstFrame, arguments: impl Arguments, limits: &Limit
 
 /// Runs the frame on top of a machine's stack, as far as the program gets.
 #[inline(always)]
-pub(super) fn run_machine<R: Results>(mut machine: Machine<'_>, results: &mut R) -> Result<Step<R::Output>> {
-    dispatcher::run(&mut machine)?;
+pub(super) fn run_machine<R: Results>(machine: &mut Machine<'_>, results: &mut R) -> Result<Step<R::Output>> {
+    dispatcher::run(machine)?;
     machine.outcome(results)
 }
 

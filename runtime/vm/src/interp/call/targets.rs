@@ -77,7 +77,7 @@ impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
     /// As [`TypedTarget::call`].
     #[inline]
     pub fn call_ready(&self, state: &mut CallState, params: P) -> Result<Step<R, Suspended<'_>>> {
-        self.callee.call(state, Typed(params), &mut TypedResults::new(), true)
+        self.callee.call(state, Typed(params), &mut TypedResults::sink(), true)
     }
 
     /// Calls the function and runs it until it returns, yields or waits. `state` must be that of the context's module
@@ -93,7 +93,7 @@ impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
         params: P,
         limits: &'a Limits,
     ) -> Result<Step<R, Suspended<'a>>> {
-        self.callee.call_within(state, Typed(params), &mut TypedResults::new(), limits)
+        self.callee.call_within(state, Typed(params), &mut TypedResults::sink(), limits)
     }
 }
 
@@ -155,7 +155,7 @@ impl<P: PassedList + Clone> TypedTarget<P, ()> {
         // arguments, and the list its elements.
         let is_untouched = unsafe { ready.run_lent(&mut state.context, params, lent, buffers) };
         if !is_untouched && !ready.returned() {
-            return ready.go_on(&self.callee, &mut state.context, &mut TypedResults::<()>::new()).map(Some);
+            return ready.go_on(&self.callee, &mut state.context, &mut TypedResults::<()>::sink()).map(Some);
         }
         if is_untouched || ready.reset() {
             state.ready = Some(ready);

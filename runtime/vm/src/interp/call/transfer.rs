@@ -66,7 +66,7 @@ pub struct TypedResults<R>(PhantomData<fn() -> R>);
 impl<R> TypedResults<R> {
     /// Results of these types.
     #[inline(always)]
-    pub fn new() -> TypedResults<R> {
+    pub fn sink() -> TypedResults<R> {
         TypedResults(PhantomData)
     }
 }
