@@ -10,8 +10,8 @@ use vireo::{Cancellation, Fuel, MemoryBudget};
 use crate::error::invalid;
 use crate::interpreter::detached;
 
-/// Limits of the calls of a model. Those that are not given are those of the policy. Fuel and memory are counted for all
-/// sessions with this object together.
+/// Limits of the calls of a model. Those that are not given are those of the policy. Fuel and memory are counted for
+/// all sessions with this object together.
 #[pyclass(frozen, name = "Limits", module = "vireo")]
 pub struct PyLimits {
     fuel: Option<Fuel>,

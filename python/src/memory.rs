@@ -30,7 +30,7 @@ pub struct Array {
 
 // SAFETY: the memory is read through a raw pointer alone, on any thread; the owner keeps it.
 unsafe impl Send for Array {}
-// SAFETY: as above.
+// SAFETY: the bytes behind the pointer are only read, and stay as long as the owner.
 unsafe impl Sync for Array {}
 
 enum Owner {
@@ -139,8 +139,8 @@ impl Array {
 
     /// The elements as memory with strides.
     pub fn memory(&self) -> StridedMemory<'_> {
-        // SAFETY: the exporter keeps all elements readable as long as the owner lives. Other threads of Python may write
-        // to them meanwhile, as to arrays in all libraries.
+        // SAFETY: the exporter keeps all elements readable as long as the owner lives. Other threads of Python may
+        // write to them meanwhile, as to arrays in all libraries.
         unsafe { StridedMemory::new(self.data, &self.shape, self.strides.as_deref(), self.dtype.size) }
     }
 
@@ -153,8 +153,8 @@ impl Array {
         if length == 0 {
             return Some(&[]);
         }
-        // SAFETY: the exporter keeps as many bytes readable as long as the owner lives. A thread of Python that writes to
-        // the array meanwhile makes the copy of the bytes, all that is done with them, one of a mixture.
+        // SAFETY: the exporter keeps as many bytes readable as long as the owner lives. A thread of Python that writes
+        // to the array meanwhile makes the copy of the bytes, all that is done with them, one of a mixture.
         Some(unsafe { std::slice::from_raw_parts(self.data, length) })
     }
 
@@ -291,7 +291,7 @@ fn take(capsule: &Bound<'_, PyAny>) -> PyResult<vireo::Result<ManagedTensor>> {
         return Ok(unsafe { ManagedTensor::from_versioned(tensor.cast::<DlManagedTensorVersioned>()) });
     }
     if let Some(tensor) = pointer(UNVERSIONED, USED_UNVERSIONED)? {
-        // SAFETY: as above.
+        // SAFETY: the capsule had the structure without a version, and has been renamed.
         return Ok(unsafe { ManagedTensor::from_unversioned(tensor.cast::<DlManagedTensor>()) });
     }
     let message = format!("{} is no capsule of DLPack, or one that has been used", describe_type(capsule));
@@ -333,7 +333,7 @@ unsafe extern "C" fn drop_versioned(capsule: *mut ffi::PyObject) {
 /// # Safety
 /// As for [`drop_versioned`].
 unsafe extern "C" fn drop_unversioned(capsule: *mut ffi::PyObject) {
-    // SAFETY: as above.
+    // SAFETY: Python calls the destructor of a capsule once, and one of this name has a tensor without a version.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, UNVERSIONED.as_ptr()) == 1
             && let Some(tensor) = NonNull::new(ffi::PyCapsule_GetPointer(capsule, UNVERSIONED.as_ptr()))

@@ -25,8 +25,8 @@ use crate::signature::{PySignature, html};
 /// Variables of the environment that say how many threads `local-task` has, the first that is set.
 const THREAD_VARIABLES: [&str; 2] = ["VIREO_NUM_THREADS", "OMP_NUM_THREADS"];
 
-/// A compiled model: verified and linked modules with their devices and parameters. Threads share it, each with a session
-/// of its own. It is pickled by the path and the digest of its file.
+/// A compiled model: verified and linked modules with their devices and parameters. Threads share it, each with a
+/// session of its own. It is pickled by the path and the digest of its file.
 #[pyclass(frozen, weakref, name = "Model", module = "vireo")]
 pub struct PyModel {
     model: Model,

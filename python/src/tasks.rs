@@ -1,5 +1,6 @@
 //! Calls as futures of asyncio: the timeline that a call waits for wakes the event loop, and no thread waits.
 
+use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -56,14 +57,14 @@ impl Task {
         };
         let waker = Waker::from(self.clone());
         let polled = detached(py, || match Pin::new(&mut call).poll(&mut Context::from_waker(&waker)) {
-            Poll::Pending => Err(call),
+            Poll::Pending => ControlFlow::Continue(call),
             Poll::Ready(outcome) => {
                 drop(call);
-                Ok(outcome)
+                ControlFlow::Break(outcome)
             }
         });
         match polled {
-            Err(call) => {
+            ControlFlow::Continue(call) => {
                 // Meanwhile the future may have been cancelled.
                 let left = self.with(|running| match running {
                     Some(running) => {
@@ -75,7 +76,7 @@ impl Task {
                 detached(py, || drop(left));
                 Ok(())
             }
-            Ok(outcome) => {
+            ControlFlow::Break(outcome) => {
                 let Some(running) = self.with(Option::take) else { return Ok(()) };
                 resolve(py, running.future.bind(py), outcome)
             }

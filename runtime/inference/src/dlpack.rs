@@ -96,7 +96,7 @@ enum Raw {
 
 // SAFETY: DLPack leaves it to the consumer on which thread it reads and releases a tensor.
 unsafe impl Send for ManagedTensor {}
-// SAFETY: as above; `&ManagedTensor` reads the structure, which nothing writes.
+// SAFETY: `&ManagedTensor` only reads the structure, which nothing writes.
 unsafe impl Sync for ManagedTensor {}
 
 impl ManagedTensor {
@@ -166,8 +166,8 @@ impl ManagedTensor {
         Ok(NonNull::from(Box::leak(Box::new(DlManagedTensor { tensor, context, deleter: Some(delete_unversioned) }))))
     }
 
-    /// The bytes of the elements as a list of integers of eight bits, in the form before version 1: for libraries that do
-    /// not know their type.
+    /// The bytes of the elements as a list of integers of eight bits, in the form before version 1: for libraries that
+    /// do not know their type.
     pub fn bytes(elements: Arc<MappedTensor>) -> NonNull<DlManagedTensor> {
         let length = elements.byte_length() as i64;
         let dtype = DlDataType { code: DlpackTypeCode::UINT.0, bits: 8, lanes: 1 };
@@ -396,7 +396,7 @@ fn export_as(
 unsafe extern "C" fn delete_versioned(tensor: *mut DlManagedTensorVersioned) {
     // SAFETY: the caller guarantees that it is such a tensor, which is a box with a box as its context.
     let tensor = unsafe { Box::from_raw(tensor) };
-    // SAFETY: as above.
+    // SAFETY: the context of such a tensor is a box, which nothing else frees.
     drop(unsafe { Box::from_raw(tensor.context.cast::<Exported>()) });
 }
 
@@ -405,7 +405,7 @@ unsafe extern "C" fn delete_versioned(tensor: *mut DlManagedTensorVersioned) {
 unsafe extern "C" fn delete_unversioned(tensor: *mut DlManagedTensor) {
     // SAFETY: the caller guarantees that it is such a tensor, which is a box with a box as its context.
     let tensor = unsafe { Box::from_raw(tensor) };
-    // SAFETY: as above.
+    // SAFETY: the context of such a tensor is a box, which nothing else frees.
     drop(unsafe { Box::from_raw(tensor.context.cast::<Exported>()) });
 }
 

@@ -34,7 +34,7 @@ enum MappedElements {
 // SAFETY: a mapping is an address with the owner of the bytes, which is `Send + Sync`; the bytes are reached through
 // raw pointers only.
 unsafe impl Send for MappedTensor {}
-// SAFETY: as above, and `&MappedTensor` gives the address alone.
+// SAFETY: `&MappedTensor` gives the address alone.
 unsafe impl Sync for MappedTensor {}
 
 impl MappedTensor {
@@ -134,15 +134,15 @@ impl Tensor {
         tensor.with_mapping(MemoryAccess::READ | MemoryAccess::WRITE)
     }
 
-    /// A tensor over memory of the host that `owner` keeps, without a copy. Programs may only read it. The memory has to
-    /// be aligned as the allocator of `device` says, which is 64 bytes for devices of the host.
+    /// A tensor over memory of the host that `owner` keeps, without a copy. Programs may only read it. The memory has
+    /// to be aligned as the allocator of `device` says, which is 64 bytes for devices of the host.
     ///
     /// # Errors
     /// `UNAVAILABLE` if it is aligned to less, and other failures of the device's allocator.
     ///
     /// # Safety
-    /// The bytes of the tensor have to stay valid for reads as long as `owner` lives, and no Rust reference through which
-    /// they may be written may exist meanwhile.
+    /// The bytes of the tensor have to stay valid for reads as long as `owner` lives, and no Rust reference through
+    /// which they may be written may exist meanwhile.
     pub unsafe fn import(
         device: &dyn Device,
         shape: &[u64],

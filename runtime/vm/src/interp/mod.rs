@@ -1,6 +1,6 @@
 //! The interpreter, in rooms of which each uses those before it: primitives (`prim`), the stack (`frame`), the code of
-//! functions as data (`code`), the state of a running call (`machine`), ops that are not made of primitives (`ops`), the
-//! threaded dispatcher (`threaded`), and calls (`call`).
+//! functions as data (`code`), the state of a running call (`machine`), ops that are not made of primitives (`ops`),
+//! the threaded dispatcher (`threaded`), and calls (`call`).
 //!
 //! The handler of each op is generated from `spec/isa/vm/ops` and calls the functions here; nothing here knows an
 //! opcode. An `Invocation` runs one function of a context: its `ModuleList` on its `ContextState`. Hosts use both

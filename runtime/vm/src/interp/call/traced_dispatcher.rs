@@ -1,6 +1,6 @@
 //! The traced dispatcher: passes the text of each op, with the values of its operands, to the trace sink, and then lets
-//! the loop dispatcher execute it. `dispatcher.rs` calls it for the tier `Traced`. The generated disassembler writes the
-//! text, so a new op needs nothing here, and the other dispatchers have no code for tracing.
+//! the loop dispatcher execute it. `dispatcher.rs` calls it for the tier `Traced`. The generated disassembler writes
+//! the text, so a new op needs nothing here, and the other dispatchers have no code for tracing.
 
 use crate::bytecode::{Decoded, Names, RefReg, Reg, RegisterValues, disassemble_op_with_values};
 use crate::generated::vm::interp::dispatch as ops;

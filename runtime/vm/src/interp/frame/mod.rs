@@ -1,6 +1,6 @@
-//! Frames: the stack, its frames and their registers, and the format of the instructions and call sites that frame headers
-//! point to. The [`Frame`] trait is the access to registers and globals for the handlers of ops that are made of
-//! primitives; the loop dispatcher and the threaded dispatcher implement it and run the same generated bodies.
+//! Frames: the stack, its frames and their registers, and the format of the instructions and call sites that frame
+//! headers point to. The [`Frame`] trait is the access to registers and globals for the handlers of ops that are made
+//! of primitives; the loop dispatcher and the threaded dispatcher implement it and run the same generated bodies.
 
 pub mod argument_layout;
 pub mod carried_register;

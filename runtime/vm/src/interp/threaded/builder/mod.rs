@@ -3,10 +3,10 @@
 //!
 //! - A branch to the block that follows falls through and takes no instruction.
 //! - The copies of a branch are instructions before it; those of a conditional branch are on a split edge after all
-//! ops.
+//!   ops.
 //! - A comparison whose result only a branch tests is fused with it into one instruction.
 //! - Loops are rotated: a branch back to a block that is nothing but such a test makes the test itself, so an iteration
-//! takes one instruction for both.
+//!   takes one instruction for both.
 //!
 //! For each instruction the code has the op at which the loop dispatcher continues if its handler stops.
 
