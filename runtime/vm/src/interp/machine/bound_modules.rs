@@ -83,7 +83,7 @@ pub struct BytecodeModule {
     /// The type table: value types, reference types by name (`vm.buffer`, `hal.device`; a list is `vm.list` whatever
     /// its elements are), and `any`.
     pub types: Vec<ListType>,
-    /// The rodata segments: read-only `vm.buffer` objects. Programs get those of their [`ModuleState`].
+    /// The rodata segments: read-only `vm.buffer` objects. Programs get those of their `ModuleState`.
     pub rodata: Vec<Ref>,
     /// Bytes of value globals.
     pub global_bytes: usize,
@@ -161,7 +161,7 @@ pub struct Import {
     /// The function that it is bound to, which has the same convention. None for an optional import that no module
     /// provides.
     pub target: Option<ImportTarget>,
-    /// How machine code calls it without a [`Call`], if it can.
+    /// How machine code calls it without a `Call`, if it can.
     pub direct: Option<Arc<DirectImport>>,
 }
 

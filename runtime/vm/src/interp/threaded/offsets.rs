@@ -6,11 +6,11 @@ use crate::interp::frame::header::FrameHeader;
 use crate::interp::frame::instruction::CarriedValues;
 use crate::interp::machine::exit::Continuation;
 
-/// Offset in a [`Continuation`] of the instruction to continue at.
+/// Offset in a `Continuation` of the instruction to continue at.
 pub const CONTINUATION_IP: usize = std::mem::offset_of!(Continuation, ip);
-/// Offset in a [`Continuation`] of the frame.
+/// Offset in a `Continuation` of the frame.
 pub const CONTINUATION_SLOTS: usize = std::mem::offset_of!(Continuation, slots);
-/// Offset in a [`Continuation`] of the carried value.
+/// Offset in a `Continuation` of the carried value.
 pub const CONTINUATION_CARRY: usize =
     std::mem::offset_of!(Continuation, carried) + std::mem::offset_of!(CarriedValues, carry);
 /// Bytes of a frame header, which is before the slots; the references are before the header.
