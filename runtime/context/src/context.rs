@@ -14,8 +14,8 @@ use crate::blocking::Blocking;
 use crate::bytecode::opcode::{BytecodeVersion, DEINITIALIZER, INITIALIZER};
 use crate::interp::threaded::{MachineCode, TierUp};
 use crate::interp::{
-    self, CallState, ImportTarget, Invocation, Limits, ModuleList, PassedList, Poll, Results, Stderr, Step, Suspension,
-    TraceSink, TypedResults, TypedTarget, ValueTarget,
+    self, CallState, ImportTarget, Invocation, Limits, ModuleList, ModuleState, PassedList, Poll, Results, Stderr,
+    Step, Suspension, TraceSink, TypedResults, TypedTarget, ValueTarget,
 };
 use crate::limits::scope;
 use crate::status::{Result, Status, StatusCode};
@@ -89,6 +89,18 @@ impl LinkedModules {
         Ok(LinkedModules { modules, module_list: Arc::new(module_list) })
     }
 
+    /// These modules with more after them.
+    fn with_more(&self, modules: impl IntoIterator<Item = Module>) -> Result<LinkedModules> {
+        let before = self.modules.len();
+        let modules: Arc<[Module]> = self.modules.iter().cloned().chain(modules).collect();
+        let sink = Arc::clone(&self.module_list.sink);
+        let mut module_list = ModuleList { modules: self.module_list.modules.clone(), sink };
+        for index in before..modules.len() {
+            module_list.modules.push(bind(&modules[..=index])?);
+        }
+        Ok(LinkedModules { modules, module_list: Arc::new(module_list) })
+    }
+
     /// The modules in order.
     pub fn modules(&self) -> &[Module] {
         &self.modules
@@ -155,6 +167,46 @@ impl Context {
         sink: Arc<dyn TraceSink>,
     ) -> Result<Context> {
         LinkedModules::with_sink(modules, sink)?.context(limits)
+    }
+
+    /// Adds modules after those that are there, whose state stays as it is: binds their imports, creates their state and
+    /// runs their initialisers, in order. Hosts that register one module after the other use it.
+    ///
+    /// # Errors
+    /// `FAILED_PRECONDITION` if there are other handles of the context: copies, functions or calls; and as
+    /// [`Context::new`]. The context is as before then, except for what initialisers have changed.
+    pub fn add_modules(&mut self, modules: impl IntoIterator<Item = Module>) -> Result<()> {
+        let Some(inner) = Arc::get_mut(&mut self.0) else {
+            let message = "modules can be added only while there is no function or call, and no copy of the context";
+            return Err(Status::failed_precondition(message));
+        };
+        let linked = inner.linked.with_more(modules)?;
+        let _started = scope::start(&inner.limits);
+        let state = inner.state.get_mut();
+        // A call that is ready belongs to the modules as they were.
+        let context = std::mem::take(&mut state.context);
+        *state = CallState::default();
+        state.context = context;
+        let before = state.context.modules.len();
+        for module in &linked.module_list.modules[before..] {
+            match ModuleState::new(module) {
+                Ok(new) => state.context.modules.push(new),
+                Err(status) => {
+                    state.context.modules.truncate(before);
+                    return Err(status);
+                }
+            }
+        }
+        let former = std::mem::replace(&mut inner.linked, linked);
+        while inner.initialized < inner.linked.modules.len() {
+            if let Err(status) = inner.run_hook(inner.initialized, INITIALIZER) {
+                inner.remove_modules_from(before);
+                inner.linked = former;
+                return Err(status);
+            }
+            inner.initialized += 1;
+        }
+        Ok(())
     }
 
     /// The modules that it shares with other contexts.
@@ -462,15 +514,29 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
-    fn drop(&mut self) {
-        for index in (0..self.initialized).rev() {
+impl Inner {
+    /// Deinitialises the modules from number `first` on, and drops their state.
+    fn remove_modules_from(&mut self, first: usize) {
+        for index in (first..self.initialized).rev() {
             // There is no caller to return an error to, and the other modules have to be deinitialised as well.
             let _ = self.run_hook(index, DEINITIALIZER);
         }
-        // Later modules may refer to objects of earlier ones, so their state is dropped first.
+        self.initialized = self.initialized.min(first);
         let state = self.state.get_mut();
-        while state.context.modules.pop().is_some() {}
+        // The initialisers may have made a call ready, which belongs to the modules.
+        let mut context = std::mem::take(&mut state.context);
+        *state = CallState::default();
+        // Later modules may refer to objects of earlier ones, so their state is dropped first.
+        while context.modules.len() > first {
+            context.modules.pop();
+        }
+        state.context = context;
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.remove_modules_from(0);
     }
 }
 

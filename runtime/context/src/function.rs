@@ -58,6 +58,18 @@ impl Context {
         }
         Err(Status::not_found(format!("no function `{name}`; there are: {text}")))
     }
+
+    /// The exported function with this ordinal of module number `module`, for hosts that have looked it up in the module.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` if there is none.
+    #[doc(hidden)]
+    pub fn function_at(&self, module: usize, ordinal: usize) -> Result<Function> {
+        let exports = self.modules().get(module).into_iter().flat_map(Module::all_exports);
+        let export = exports.into_iter().find(|export| export.ordinal == ordinal);
+        let missing = || Status::not_found(format!("module {module} exports no function {ordinal}"));
+        export.map(|export| Function::new(self.clone(), module, export.name, ordinal)).ok_or_else(missing)
+    }
 }
 
 impl Function {

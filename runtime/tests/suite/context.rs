@@ -136,6 +136,39 @@ fn contexts_of_one_module_have_their_own_state() {
 }
 
 #[test]
+fn modules_are_added_to_a_context_whose_state_stays() {
+    let notes = Notes::default();
+    let mut context = Context::new([]).unwrap();
+    context.add_modules([custom(&notes)]).unwrap();
+    context.add_modules([fixture("context/app.vmfb")]).unwrap();
+    assert_eq!(*notes.lock().unwrap(), [40]);
+    let count = context.function("count").unwrap();
+    assert_eq!(count.call(&[]).unwrap(), [Value::I32(40)]);
+    let status = context.add_modules([fixture("context/user.vmfb")]).unwrap_err();
+    assert_eq!(status.code(), StatusCode::FailedPrecondition, "there is a function");
+    drop(count);
+    // A module that does not link changes nothing.
+    let status = context.add_modules([fixture("context/user.vmfb"), fixture("models/abs.vmfb")]).unwrap_err();
+    assert_eq!((status.code(), context.modules().len()), (StatusCode::NotFound, 2));
+    // Nor does one whose initialiser fails: the one before it is deinitialised.
+    let broken = vireo::asm::assemble(
+        "vm.module @broken version 0\n\nvm.export @__init\nvm.func @__init() -> () {\n\
+         ^bb0:\n  %i0 = vm.const.i32 9\n  vm.fail %i0, \"broken\"\n}\n",
+    )
+    .unwrap();
+    let broken = Module::from_bytes(&broken).unwrap();
+    let again = fixture("context/app.vmfb");
+    let status = context.add_modules([again, broken]).unwrap_err();
+    assert!(status.message().contains("broken"), "{status}");
+    assert_eq!((context.modules().len(), notes.lock().unwrap().as_slice()), (2, &[40, 40, 41][..]));
+    context.add_modules([fixture("context/user.vmfb")]).unwrap();
+    assert_eq!(context.function("triple").unwrap().call(&[Value::I32(5)]).unwrap(), [Value::I32(15)]);
+    assert_eq!(context.function("count").unwrap().call(&[]).unwrap(), [Value::I32(41)]);
+    drop(context);
+    assert_eq!(*notes.lock().unwrap(), [40, 40, 41, 41]);
+}
+
+#[test]
 fn arguments_are_checked_against_the_convention() {
     let context = context();
     let mixed = context.function("mixed").unwrap();
