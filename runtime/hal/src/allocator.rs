@@ -314,7 +314,10 @@ impl Allocator for HeapAllocator {
             // The device's addresses are the host's.
             ExternalBufferType::HostAllocation | ExternalBufferType::DeviceAllocation => {}
         }
-        let alignment = params.min_alignment.min(MAX_ALIGNMENT);
+        // Transfers need no alignment, kernels do.
+        let is_unaligned =
+            params.access.contains(MemoryAccess::UNALIGNED) && !params.usage.intersects(BufferUsage::DISPATCH);
+        let alignment = if is_unaligned { 1 } else { params.min_alignment.min(MAX_ALIGNMENT) };
         if !alignment.is_power_of_two() || !(external.data.as_ptr() as u64).is_multiple_of(alignment) {
             let message = format!("the memory to import is not aligned to {alignment} bytes");
             return Err(Status::new(StatusCode::Unavailable, message));
@@ -356,6 +359,27 @@ mod tests {
             }
         }
         assert_eq!((allocator.counters.in_use(), allocator.statistics().device_bytes_peak), (0, 1 << 16));
+    }
+
+    #[test]
+    fn unaligned_memory_is_imported_for_transfers_alone() {
+        let bytes = Arc::new([0_u64; 32]);
+        let import = |usage: BufferUsage, access: MemoryAccess| {
+            // SAFETY: one byte after the first of an array is in the array.
+            let data = unsafe { NonNull::from(&*bytes).cast::<u8>().add(1) };
+            let owner: Arc<dyn Any + Send + Sync> = bytes.clone();
+            let external = ExternalBuffer { r#type: ExternalBufferType::HostAllocation, data, size: 100, owner };
+            let params = BufferParams { usage, access, ..BufferParams::default() };
+            // SAFETY: the owner keeps the bytes, to which nothing writes.
+            unsafe { HeapAllocator::new().import_buffer(params, &external) }
+        };
+        let unaligned = MemoryAccess::READ | MemoryAccess::UNALIGNED;
+        let buffer = import(BufferUsage::TRANSFER, unaligned).expect("transfers need no alignment");
+        assert_eq!(buffer_to_vec(&*buffer, 100).expect("can be read"), [0; 100]);
+        for (usage, access) in [(BufferUsage::TRANSFER, MemoryAccess::READ), (BufferUsage::DEFAULT, unaligned)] {
+            let refused = import(usage, access).expect_err("kernels need alignment, and it was not said");
+            assert_eq!(refused.code(), StatusCode::Unavailable);
+        }
     }
 
     #[test]
