@@ -51,7 +51,20 @@ enum Bytes {
     /// A buffer without other references, which is not written any more.
     Owned(Buffer),
     Static(&'static [u8]),
+    Shared(SharedBytes),
 }
+
+/// Bytes of another owner.
+struct SharedBytes {
+    data: NonNull<u8>,
+    length: usize,
+    _owner: Arc<dyn Any + Send + Sync>,
+}
+
+// SAFETY: the bytes are only read, and stay as long as their owner, which is `Send + Sync`.
+unsafe impl Send for SharedBytes {}
+// SAFETY: as above.
+unsafe impl Sync for SharedBytes {}
 
 impl Bytes {
     fn as_slice(&self) -> &[u8] {
@@ -60,6 +73,8 @@ impl Bytes {
             // SAFETY: the buffer is as long as it says, and is not written: it was filled before it came here.
             Bytes::Owned(buffer) => unsafe { std::slice::from_raw_parts(buffer.as_ptr(), buffer.len()) },
             Bytes::Static(bytes) => bytes,
+            // SAFETY: who made the contents guarantees that the bytes stay, and are not written.
+            Bytes::Shared(shared) => unsafe { std::slice::from_raw_parts(shared.data.as_ptr(), shared.length) },
         }
     }
 }
@@ -109,6 +124,29 @@ impl Contents {
     /// Bytes such as those of `include_bytes!`.
     pub fn from_static(name: impl Into<String>, bytes: &'static [u8]) -> Contents {
         Contents::in_memory(name.into(), Bytes::Static(bytes))
+    }
+
+    /// Bytes of another owner, without a copy.
+    ///
+    /// # Safety
+    /// `length` bytes at `data` have to stay, and must not be written, as long as `owner` lives.
+    pub unsafe fn from_shared(
+        name: impl Into<String>,
+        owner: Arc<dyn Any + Send + Sync>,
+        data: NonNull<u8>,
+        length: usize,
+    ) -> Contents {
+        Contents::in_memory(name.into(), Bytes::Shared(SharedBytes { data, length, _owner: owner }))
+    }
+
+    /// A file that is open already, which is read on demand and, if `writable`, written. Messages call it `name`.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if it is not a regular file, and failures of the operating system.
+    pub fn from_file(name: impl Into<String>, file: File, writable: bool) -> Result<Contents> {
+        let name = name.into();
+        let length = regular_length(&file, Path::new(&name))?;
+        Ok(Contents(Arc::new(SharedContents { name, length, bytes: None, file: Some(file), writable })))
     }
 
     fn in_memory(name: String, bytes: Bytes) -> Contents {
@@ -173,8 +211,9 @@ impl Contents {
         result.map_err(|status| status.context(self.name()))
     }
 
-    /// The address of a range of the bytes, with its owner; none if the contents are not in memory.
-    pub(super) fn in_place(&self, offset: u64, length: u64) -> Option<(NonNull<u8>, Arc<dyn Any + Send + Sync>)> {
+    /// The address of a range of the bytes, with its owner; none if the contents are not in memory. The bytes stay, and
+    /// must not be written, as long as the owner lives.
+    pub fn in_place(&self, offset: u64, length: u64) -> Option<(NonNull<u8>, Arc<dyn Any + Send + Sync>)> {
         let bytes = self.0.bytes.as_ref()?.as_slice();
         let start = usize::try_from(offset).ok()?;
         let end = start.checked_add(usize::try_from(length).ok()?)?;
@@ -218,11 +257,17 @@ impl fmt::Debug for Contents {
 fn open(path: &Path, writable: bool) -> Result<(File, u64)> {
     let file = OpenOptions::new().read(true).write(writable).open(path);
     let file = file.map_err(|error| refused(path, "open", error))?;
+    let length = regular_length(&file, path)?;
+    Ok((file, length))
+}
+
+/// The length of a regular file.
+fn regular_length(file: &File, path: &Path) -> Result<u64> {
     let metadata = file.metadata().map_err(|error| refused(path, "look at", error))?;
     if !metadata.is_file() {
         return Err(Status::invalid_argument(format!("{}: not a file", path.display())));
     }
-    Ok((file, metadata.len()))
+    Ok(metadata.len())
 }
 
 fn refused(path: &Path, what: &str, error: io::Error) -> Status {

@@ -149,3 +149,23 @@ fn what_is_no_archive_is_refused() {
     let folder = Contents::open(fixture(""), ContentsMode::File).expect_err("is a folder");
     assert!(folder.message().contains("not a file"), "{folder}");
 }
+
+#[test]
+fn contents_are_bytes_of_others_and_files_that_are_open() {
+    let owner = std::sync::Arc::new([7_u8; 100]);
+    let data = std::ptr::NonNull::from(&owner[1]);
+    // SAFETY: the owner has so many bytes after the first, to which nothing writes.
+    let shared = unsafe { Contents::from_shared("shared", owner.clone(), data, 99) };
+    let (place, _) = shared.in_place(9, 90).expect("they are in memory");
+    assert_eq!((place.as_ptr().cast_const(), shared.len()), (&raw const owner[10], 99));
+    assert!(shared.in_place(10, 90).is_none() && shared.in_place(u64::MAX, 1).is_none());
+    assert_eq!(std::sync::Arc::strong_count(&owner), 2);
+    drop(shared);
+    assert_eq!(std::sync::Arc::strong_count(&owner), 1);
+    let file = std::fs::File::open(fixture("weights.irpa")).expect("is there");
+    let file = Contents::from_file("open", file, false).expect("is a file");
+    assert_eq!((file.name(), file.in_place(0, 0).is_none()), ("open", true));
+    assert_eq!(ParameterIndex::read(ArchiveFormat::Irpa, &file).expect("reads").len(), 3);
+    let folder = std::fs::File::open(fixture("")).expect("is there");
+    assert!(Contents::from_file("folder", folder, false).expect_err("is none").message().contains("not a file"));
+}
