@@ -158,6 +158,18 @@ impl Tensor {
         Tensor::from(Obj::new(view)).with_mapping(MemoryAccess::READ)
     }
 
+    /// The tensor with its elements in place, in memory that others may refer to and write to: what they write shows.
+    ///
+    /// # Errors
+    /// Failures of mapping the memory, and `INVALID_ARGUMENT` for a tensor in another encoding than row by row.
+    pub fn map_shared(self) -> Result<MappedTensor> {
+        if self.view().encoding() != EncodingType::DENSE_ROW_MAJOR {
+            return Err(Status::invalid_argument(format!("{} is not row by row", self.view().shape_and_type())));
+        }
+        let access = self.view().buffer().allowed_access() & (MemoryAccess::READ | MemoryAccess::WRITE);
+        self.with_mapping(access)
+    }
+
     fn with_mapping(self, access: MemoryAccess) -> Result<MappedTensor> {
         let mapping = self.view().buffer().map_range(MappingMode::PERSISTENT, access, 0, self.view().byte_length())?;
         Ok(MappedTensor { tensor: self, elements: MappedElements::InPlace(mapping) })
@@ -278,6 +290,16 @@ mod tests {
 
     fn device() -> Arc<dyn Device> {
         create_device("local-sync").expect("there is the device")
+    }
+
+    #[test]
+    fn what_others_write_shows_in_a_shared_mapping() {
+        let tensor = Tensor::zeroed(&*device(), &[3], ElementType::UINT_8).expect("there is memory").tensor().clone();
+        let mapped = tensor.clone().map_shared().expect("the memory is the host's");
+        assert!(mapped.is_in_place());
+        vireo_hal::buffer_write(&**tensor.view().buffer(), 1, &[5]).expect("may be written");
+        // SAFETY: there are three bytes, and nothing writes to them now.
+        assert_eq!(unsafe { std::slice::from_raw_parts(mapped.data().as_ptr(), mapped.byte_length()) }, [0, 5, 0]);
     }
 
     #[test]
