@@ -69,21 +69,36 @@ pub fn raise(py: Python<'_>, status: &Status) -> PyErr {
 }
 
 fn exception(py: Python<'_>, status: &Status) -> PyResult<PyErr> {
-    let classes = CLASSES.get(py);
-    let class = classes.and_then(|classes| classes.iter().find(|(code, _)| *code == status.code()));
-    let Some((_, class)) = class else { return Ok(PyRuntimeError::new_err(status.to_string())) };
-    // Texts of files may have any characters; the status shows them in a form that a terminal can print.
+    let Some(class) = class_of(py, status.code()) else { return Ok(PyRuntimeError::new_err(status.to_string())) };
+    let text = shown_message(status);
+    let error = class.call1((if text.is_empty() { status.code().name() } else { &text },))?;
+    complete(&error, status, &text)?;
+    Ok(PyErr::from_value(error))
+}
+
+/// The class of exceptions with this code.
+pub fn class_of(py: Python<'_>, code: StatusCode) -> Option<Bound<'_, PyType>> {
+    let class = CLASSES.get(py)?.iter().find(|(known, _)| *known == code);
+    class.map(|(_, class)| class.bind(py).clone())
+}
+
+/// The message of a status. Texts of files may have any characters; it has them in a form that a terminal can print.
+pub fn shown_message(status: &Status) -> String {
     let shown = status.to_string();
     let text = shown.strip_prefix(status.code().name()).and_then(|rest| rest.strip_prefix(": ")).unwrap_or("");
-    let error = class.bind(py).call1((if text.is_empty() { status.code().name() } else { text },))?;
+    text.to_string()
+}
+
+/// Gives an exception the attributes that all of `vireo` have.
+pub fn complete(error: &Bound<'_, PyAny>, status: &Status, text: &str) -> PyResult<()> {
     error.setattr("message", text)?;
     let frames = status.backtrace().iter().map(ToString::to_string).collect::<Vec<_>>();
     if !frames.is_empty() {
-        error.setattr("frames", PyTuple::new(py, &frames)?)?;
+        error.setattr("frames", PyTuple::new(error.py(), &frames)?)?;
         // Tracebacks print notes.
         error.call_method1("add_note", (frames.join("\n"),))?;
     }
-    Ok(PyErr::from_value(error))
+    Ok(())
 }
 
 /// The exception for a value that a function does not take.

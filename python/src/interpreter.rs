@@ -40,6 +40,21 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
+/// Runs `work` with the interpreter, for a program that calls a function in Python; none where the interpreter is at its
+/// end. The thread runs a program, so what holds the interpreter must not wait for one.
+pub fn attached<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            IS_DETACHED.set(self.0);
+        }
+    }
+    Python::try_attach(|py| {
+        let _restore = Restore(IS_DETACHED.replace(false));
+        work(py)
+    })
+}
+
 /// Runs `job` with the interpreter: now, if this thread has it, else on a thread that may wait for it. Without an
 /// interpreter, as at its end, it does not run.
 pub fn with_interpreter(job: impl FnOnce(Python<'_>) + Send + 'static) {

@@ -1,11 +1,13 @@
 //! The extension module of the Python package `vireo`: sessions of compiled models, called with arrays of Python.
 //!
 //! [`argument`] compares what callers pass with the signature of a function, [`memory`] finds the memory of arrays,
-//! [`tensor`] shows results where they are, [`model`] loads, [`function`] calls, [`tasks`] calls in event loops. The
+//! [`tensor`] shows results where they are, [`model`] loads, [`function`] calls, [`tasks`] calls in event loops, and [`compat`]
+//! has the objects of `iree.runtime`. The
 //! interpreter is released wherever the library loads, runs, copies or waits. The part in Python is beside it in
 //! `vireo/`; `docs/python.md` is the guide.
 
 mod argument;
+mod compat;
 mod dtype;
 mod error;
 mod fence;
@@ -52,6 +54,7 @@ fn _vireo(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<signature::PyValue>()?;
     module.add_class::<tensor::PyTensor>()?;
     module.add_function(wrap_pyfunction!(_command, module)?)?;
+    module.add_function(wrap_pyfunction!(compat::_compat, module)?)?;
     module.add_function(wrap_pyfunction!(model::devices, module)?)?;
     module.add_function(wrap_pyfunction!(tensor::_tensor_of_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(tensor::borrow, module)?)?;

@@ -177,10 +177,11 @@ impl Array {
 }
 
 /// A buffer that an object has exported, until it is dropped.
-struct ExportedBuffer(ManuallyDrop<Box<ffi::Py_buffer>>);
+pub struct ExportedBuffer(ManuallyDrop<Box<ffi::Py_buffer>>);
 
 impl ExportedBuffer {
-    fn get(object: &Bound<'_, PyAny>, flags: c_int) -> PyResult<ExportedBuffer> {
+    /// The buffer of an object.
+    pub fn get(object: &Bound<'_, PyAny>, flags: c_int) -> PyResult<ExportedBuffer> {
         let mut buffer = Box::new(MaybeUninit::<ffi::Py_buffer>::uninit());
         // SAFETY: the interpreter is attached; the structure is written, and does not move, since exporters may let it
         // point to itself.
@@ -200,7 +201,8 @@ impl ExportedBuffer {
         self.0.ndim.unsigned_abs() as usize
     }
 
-    fn shape(&self) -> &[isize] {
+    /// The size of each dimension.
+    pub fn shape(&self) -> &[isize] {
         if self.rank() == 0 {
             return &[];
         }
@@ -221,11 +223,18 @@ impl ExportedBuffer {
         (!self.0.format.is_null()).then(|| unsafe { CStr::from_ptr(self.0.format) })
     }
 
-    fn item_size(&self) -> usize {
+    /// Bytes of an element.
+    pub fn item_size(&self) -> usize {
         self.0.itemsize.unsigned_abs()
     }
 
-    fn data(&self) -> *const u8 {
+    /// Bytes of all elements together.
+    pub fn byte_length(&self) -> usize {
+        self.0.len.max(0).unsigned_abs()
+    }
+
+    /// The first element.
+    pub fn data(&self) -> *const u8 {
         self.0.buf.cast::<u8>().cast_const()
     }
 }
@@ -270,7 +279,7 @@ fn dlpack_capsule<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>
 }
 
 /// Takes the tensor out of a capsule.
-fn take(capsule: &Bound<'_, PyAny>) -> PyResult<vireo::Result<ManagedTensor>> {
+pub fn take(capsule: &Bound<'_, PyAny>) -> PyResult<vireo::Result<ManagedTensor>> {
     let py = capsule.py();
     let pointer = |name: &CStr, used: &CStr| -> PyResult<Option<NonNull<std::ffi::c_void>>> {
         // SAFETY: the interpreter is attached. A capsule with the name has the structure of the name; it is renamed, so

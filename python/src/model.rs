@@ -105,7 +105,7 @@ impl Origin {
 }
 
 /// The number of threads that the environment asks for. `OMP_NUM_THREADS` may be a list, for nested regions.
-fn threads_of_environment(py: Python<'_>) -> PyResult<Option<u32>> {
+pub fn threads_of_environment(py: Python<'_>) -> PyResult<Option<u32>> {
     for variable in THREAD_VARIABLES {
         let Some(value) = std::env::var_os(variable).filter(|value| !value.is_empty()) else { continue };
         let number =

@@ -1,0 +1,1 @@
+"""Packages that let programs for other runtimes run on this one."""
