@@ -4,6 +4,7 @@ use std::ffi::c_int;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::types::{PyDict, PyList};
 use pyo3::{ffi, intern, prelude::*};
 use vireo::hal::{
@@ -191,15 +192,21 @@ impl PyMappedMemory {
     /// An array of `numpy` over the memory, which has to be large enough.
     fn asarray<'py>(
         slf: &Bound<'py, Self>,
-        shape: &Bound<'py, PyAny>,
+        shape: Vec<usize>,
         numpy_dtype_descr: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
+        let numpy = py.import(intern!(py, "numpy"))?;
+        let dtype = numpy.getattr(intern!(py, "dtype"))?.call1((numpy_dtype_descr,))?;
+        // Bytes of a device would become the addresses of objects.
+        if dtype.getattr(intern!(py, "hasobject"))?.is_truthy()? {
+            return Err(PyValueError::new_err(format!("memory of a device has no objects: {dtype}")));
+        }
         let keywords = PyDict::new(py);
         keywords.set_item(intern!(py, "shape"), shape)?;
-        keywords.set_item(intern!(py, "dtype"), numpy_dtype_descr)?;
+        keywords.set_item(intern!(py, "dtype"), dtype)?;
         keywords.set_item(intern!(py, "buffer"), slf)?;
-        py.import(intern!(py, "numpy"))?.getattr(intern!(py, "ndarray"))?.call((), Some(&keywords))
+        numpy.getattr(intern!(py, "ndarray"))?.call((), Some(&keywords))
     }
 
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {

@@ -53,7 +53,9 @@ fn exception(py: Python<'_>, what: &str, status: &Status) -> PyResult<PyErr> {
     complete(&error, status, &message)?;
     let error = PyErr::from_value(error);
     // The exception of a function in Python that the program called.
-    if let Some(cause) = status.source().and_then(|source| source.downcast_ref::<Raised>()) {
+    let mut causes =
+        std::iter::successors(status.source(), |source: &&(dyn std::error::Error + 'static)| (*source).source());
+    if let Some(cause) = causes.find_map(|source| source.downcast_ref::<Raised>()) {
         error.set_cause(py, Some(cause.0.clone_ref(py)));
     }
     Ok(error)

@@ -12,6 +12,7 @@ program.py`, or with `overlay()` earlier on its path. `docs/python.md` says what
 
 from __future__ import annotations
 
+import importlib
 import sys
 import types
 from pathlib import Path
@@ -112,16 +113,16 @@ def install() -> None:
     if already is not None and getattr(already, "__file__", None) != str(overlay() / "iree/runtime/__init__.py"):
         raise RuntimeError("iree.runtime has been imported already: call vireo.compat.iree.install() before that")
     try:
-        import iree
+        parent = importlib.import_module("iree")
     except ImportError:
         # Without the compiler there is no such package at all.
-        iree = types.ModuleType("iree")
-        iree.__path__ = []
-        sys.modules["iree"] = iree
+        parent = types.ModuleType("iree")
+        parent.__path__ = []
+        sys.modules["iree"] = parent
     sys.modules["iree.runtime"] = this
     for name in _SUBMODULES:
         sys.modules[f"iree.runtime.{name}"] = sys.modules[f"{__name__}.{name}"]
-    setattr(iree, "runtime", this)
+    setattr(parent, "runtime", this)
 
 
 def overlay() -> Path:

@@ -16,6 +16,3 @@ from ._enums import (
 )
 
 globals().update({name: value for name, value in vars(_compat()).items() if not name.startswith("__")})
-
-# The name of the module that has them in `iree.runtime`.
-__all__ = [name for name in globals() if name[:1].isalpha() and name != "annotations"]

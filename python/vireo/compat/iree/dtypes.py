@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 
-try:
-    import ml_dtypes
-except ImportError:  # Its types are added to `numpy` where it is installed.
-    ml_dtypes = None
-
 from ._binding import HalElementType
+
+_ml_dtypes: Any = None
+try:
+    # It adds its types to `numpy`.
+    import ml_dtypes
+
+    _ml_dtypes = ml_dtypes
+except ImportError:
+    pass
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,8 +89,10 @@ for _name, _signless in (("int8", "INT_8"), ("int16", "INT_16"), ("int32", "INT_
     _TO_DTYPE[HalElementType[_signless]] = np.dtype(_name)
 for _name, _opaque in (("uint8", "OPAQUE_8"), ("uint16", "OPAQUE_16"), ("uint32", "OPAQUE_32"), ("uint64", "OPAQUE_64")):
     _TO_DTYPE[HalElementType[_opaque]] = np.dtype(_name)
-if ml_dtypes is not None:
-    _TO_DTYPE.update({hal_type: np.dtype(getattr(ml_dtypes, name)) for name, hal_type in _ML_DTYPES.items() if hasattr(ml_dtypes, name)})
+for _name, _hal_type in _ML_DTYPES.items():
+    # Older releases lack some.
+    if hasattr(_ml_dtypes, _name):
+        _TO_DTYPE[_hal_type] = np.dtype(getattr(_ml_dtypes, _name))
 
 
 def map_dtype_to_dtype_info(dtype: Any) -> DTypeInfo:

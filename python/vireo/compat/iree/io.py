@@ -23,15 +23,16 @@ __all__ = [
     "save_archive_file",
 ]
 
-# Metadata of tensors is this, then JSON: archives that `iree.turbine` writes have it, too.
-_PREFIX = b"PYTORCH:"
+# Metadata of tensors is this, then JSON.
+_PREFIX = b"TENSORv0:"
+# That of archives that `iree.turbine` writes.
+_OTHER_PREFIX = b"PYTORCH:"
 
 
 class SplatValue:
     """A value that is repeated."""
 
     def __init__(self, pattern: array.array[Any] | np.ndarray[Any, Any] | np.generic, count: Sequence[int] | int) -> None:
-        shape = (count,) if isinstance(count, int) else tuple(count)
         if isinstance(pattern, array.array):
             item_size, items = pattern.itemsize, len(pattern)
         elif isinstance(pattern, (np.ndarray, np.generic)):
@@ -39,14 +40,12 @@ class SplatValue:
         else:
             raise TypeError(f"expected an array or a number of numpy, got {type(pattern).__name__}")
         if items != 1:
-            raise ValueError(f"expected one element, got {items}")
+            raise ValueError(f"SplatValue requires an array of a single element, got {items}")
         self.pattern = pattern
-        self.item = pattern.tolist() if isinstance(pattern, np.generic) else pattern.tolist()
-        self.shape = shape
-        self.total_length = item_size * reduce(mul, shape, 1)
+        self.total_length = item_size * (count if isinstance(count, int) else reduce(mul, count, 1))
 
     def __repr__(self) -> str:
-        return f"SplatValue({self.item} of {self.total_length})"
+        return f"SplatValue({self.pattern} of {self.total_length})"
 
 
 def save_archive_file(entries: dict[str, Any], file_path: str | os.PathLike[str]) -> None:
@@ -102,10 +101,11 @@ def _metadata_of(array: np.ndarray[Any, Any]) -> bytes:
 
 def _type_of(index_entry: ParameterIndexEntry) -> tuple[np.dtype[Any], list[int]]:
     metadata = index_entry.metadata
-    if not metadata.startswith(_PREFIX):
+    prefix = next((prefix for prefix in (_PREFIX, _OTHER_PREFIX) if metadata.startswith(prefix)), None)
+    if prefix is None:
         raise ValueError(f"parameter '{index_entry.key}' has no metadata of a tensor")
     try:
-        fields = json.loads(metadata[len(_PREFIX) :])
+        fields = json.loads(metadata[len(prefix) :])
         if fields["type"] != "Tensor":
             raise ValueError(f"it is a {fields['type']}")
         shape = [int(size) for size in fields["shape"]]
