@@ -155,6 +155,7 @@ impl PyDevice {
     }
 
     /// A buffer view over the elements of a capsule of DLPack, without a copy.
+    #[expect(clippy::wrong_self_convention, reason = "the interface calls it so")]
     fn from_dlpack_capsule(&self, capsule: &Bound<'_, PyAny>) -> PyResult<Py<PyBufferView>> {
         dlpack::import(&*self.0, capsule)
     }

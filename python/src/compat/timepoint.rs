@@ -15,7 +15,7 @@ pub struct PyExternalTimepoint(Mutex<ExternalTimepoint>);
 impl PyExternalTimepoint {
     /// The event.
     pub fn get(&self) -> ExternalTimepoint {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Replaces the event.
