@@ -106,11 +106,11 @@ impl Array {
             let message = format!("{} has elements of {} bytes", dtype.name, buffer.item_size());
             return Err(invalid(py, message));
         }
-        let strides: SmallVec<[isize; 4]> = buffer.strides().iter().copied().collect();
+        let strides = buffer.strides().map(|strides| strides.iter().copied().collect());
         Ok(Array {
             // Sizes are not negative.
             shape: buffer.shape().iter().map(|size| size.unsigned_abs() as u64).collect(),
-            strides: Some(strides),
+            strides,
             data: buffer.data(),
             dtype,
             _owner: Owner::Buffer { _buffer: buffer },
@@ -190,7 +190,7 @@ impl ExportedBuffer {
         }
         // SAFETY: the exporter has written all of it.
         let buffer = ExportedBuffer(ManuallyDrop::new(unsafe { Box::from_raw(Box::into_raw(buffer).cast()) }));
-        let (rank, has_shape) = (buffer.0.ndim, !buffer.0.shape.is_null() && !buffer.0.strides.is_null());
+        let (rank, has_shape) = (buffer.0.ndim, !buffer.0.shape.is_null());
         if rank < 0 || (rank > 0 && !has_shape) || buffer.0.itemsize <= 0 {
             return Err(invalid(object.py(), format!("{} exports a malformed buffer", describe_type(object))));
         }
@@ -210,12 +210,13 @@ impl ExportedBuffer {
         unsafe { std::slice::from_raw_parts(self.0.shape, self.rank()) }
     }
 
-    fn strides(&self) -> &[isize] {
-        if self.rank() == 0 {
-            return &[];
+    /// The distances of elements; none if they follow each other row by row. Arrays of `ctypes` give none.
+    fn strides(&self) -> Option<&[isize]> {
+        if self.rank() == 0 || self.0.strides.is_null() {
+            return None;
         }
-        // SAFETY: as for the shape.
-        unsafe { std::slice::from_raw_parts(self.0.strides, self.rank()) }
+        // SAFETY: an exporter that gives distances gives one for each dimension.
+        Some(unsafe { std::slice::from_raw_parts(self.0.strides, self.rank()) })
     }
 
     fn format(&self) -> Option<&CStr> {

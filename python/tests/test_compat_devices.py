@@ -129,7 +129,7 @@ def test_semaphores(hal: rt.HalDevice) -> None:
     semaphore = hal.create_semaphore(1)
     assert semaphore.query() == 1 and semaphore.wait(1, deadline=0)
     assert not semaphore.wait(2, deadline=0) and not semaphore.wait(2, timeout=1000)
-    with pytest.raises(ValueError, match="cannot both be set"):
+    with pytest.raises(ValueError, match="not both"):
         semaphore.wait(1, timeout=0, deadline=0)
     threading.Timer(0.15, semaphore.signal, [2]).start()
     assert semaphore.wait(2, timeout=10 * 10**9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import subprocess
@@ -47,7 +48,7 @@ def test_calls(multi: Any) -> None:
     assert repr(multi).startswith("<BoundModule <VmModule module : [scale, ")
     with pytest.raises(AttributeError, match="missing"):
         multi.missing
-    with pytest.raises(KeyError, match="Function 'missing' not found"):
+    with pytest.raises(KeyError, match="no function 'missing'"):
         multi["missing"]
 
 
@@ -83,6 +84,7 @@ def test_modules_of_memory(config: rt.Config, models: Path) -> None:
         warnings.simplefilter("error")
         rt.VmModule.from_flatbuffer(instance, aligned(data))
         rt.VmModule.from_buffer(instance, aligned(data, 1), warn_if_copy=False)
+    assert rt.VmModule.copy_buffer(instance, (ctypes.c_char * len(data))(*data)).name == "module"
     buffer = aligned(data)
     module = rt.VmModule.copy_buffer(instance, buffer)
     assert module.stashed_flatbuffer_blob is buffer and (module.name, module.version) == ("module", 0)
@@ -132,7 +134,7 @@ def test_contexts(config: rt.Config, models: Path) -> None:
     state = rt.VmModule.mmap(context.instance, models / "multi.vmfb")
     context.add_vm_module(state)
     assert context.modules.module.collatz(7) == (16, 287)
-    with pytest.raises(ValueError, match="duplicate VmModule: 'module'"):
+    with pytest.raises(ValueError, match="a module 'module' already"):
         context.add_vm_module(state)
     with pytest.raises(AttributeError):
         context.modules.missing
@@ -187,14 +189,14 @@ def test_lists_and_references() -> None:
     assert reference is not None and reference != False and reference.isinstance(rt.VmVariantList)  # noqa: E712
     assert reference.deref(rt.VmVariantList) == values and rt.VmVariantList.__iree_vm_cast__(reference) == values
     assert reference.deref(rt.HalBuffer, True) is None
-    with pytest.raises(TypeError, match="Cannot dereference"):
+    with pytest.raises(TypeError, match="is no"):
         reference.deref(rt.HalBuffer)
     with pytest.raises(AttributeError):
         reference.deref(int)
     for index in (5, 2**40):
         with pytest.raises(IndexError):
             values.get_variant(index)
-    with pytest.raises(ValueError, match="not a ref"):
+    with pytest.raises(ValueError, match="not a reference"):
         values.get_as_ref(0)
     with pytest.raises(RuntimeError):
         values.get_as_list(0)

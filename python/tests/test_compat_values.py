@@ -101,15 +101,15 @@ def test_arguments_are_packed_as_declared(device: Any, declared: Any, value: Any
         ("i32", "3", "expected i32, got '3'"),
         ("i64", 2**63, "expected i64"),
         ("f32", None, "expected f32, got None"),
-        ("zz", 1, "Unrecognized reflection primitive type: zz"),
-        (["zz"], 1, "Unrecognized reflection compound type: zz"),
-        ([], 1, "Unrecognized reflection type"),
+        ("zz", 1, "unknown type 'zz'"),
+        (["zz"], 1, "unknown type 'zz'"),
+        ([], 1, "unknown type"),
         (["slist", "i32"], [1, 2], "expected a sequence with 1 values. got: "),
         (["slist", "i32"], 3, "could not get items"),
         (["sdict", ["a", "i32"]], {"a": 1, "b": 2}, "expected a dict with 1 values. got: "),
         (["sdict", ["a", "i32"]], {"b": 2}, "could not get item 'a' from: "),
         (["sdict", ["a", "i32"]], 3, "expected a dict"),
-        (ARRAY, "a", "could not convert value to numpy array"),
+        (ARRAY, "a", "expected an array of float32"),
     ],
 )
 def test_arguments_that_do_not_fit(device: Any, declared: Any, value: Any, message: str) -> None:
@@ -128,7 +128,7 @@ def test_keywords(device: Any) -> None:
     ]:
         with pytest.raises(ValueError, match=message):
             pack(device, declared, *args, **kwargs)
-    with pytest.raises(ValueError, match="kwargs not supported for dynamic dispatch functions"):
+    with pytest.raises(ValueError, match="takes no keywords"):
         pack(device, None, a=1)
     broken = Function([], [])
     for text in ("{", "[]", '{"a": 3}', '{"a": 3, "r": []}'):
@@ -216,7 +216,7 @@ def test_arrays_of_devices(device: Any) -> None:
     with pytest.raises(ValueError, match="not converted"):
         rt.asdevicearray(device, array, dtype=np.float32)
     for refused in ("abc", np.array([object()]), np.zeros(3, ml_dtypes.int4)):
-        with pytest.raises(ValueError, match="Could not map dtype"):
+        with pytest.raises(ValueError, match="programs have no element type"):
             rt.asdevicearray(device, refused)
 
 
@@ -278,7 +278,7 @@ def test_types() -> None:
     assert dtypes.map_dtype_to_hal_element_type(np.dtype("O")) is None
     assert rt.HalElementType.map_to_dtype(rt.HalElementType.SINT_16) == np.int16
     for unknown in (rt.HalElementType.INT_4, 5, -1):
-        with pytest.raises(ValueError, match="Unsupported"):
+        with pytest.raises(ValueError, match="numpy has no type"):
             rt.HalElementType.map_to_dtype(unknown)
     assert rt.HalElementType.dense_byte_count(rt.HalElementType.INT_4) == 1
     assert not rt.HalElementType.is_byte_aligned(rt.HalElementType.INT_4)

@@ -66,7 +66,7 @@ pub fn view_of<'py>(
     length: u64,
 ) -> PyResult<Bound<'py, PyMemoryView>> {
     let Some((data, owner)) = contents.in_place(offset, length) else {
-        return Err(PyValueError::new_err("FileHandle is not based on a host allocation and cannot be mapped"));
+        return Err(PyValueError::new_err("the file is not in memory, so there is no view of it"));
     };
     let view = PyFileView { data: Address(data), length: length as usize, _owner: owner };
     PyMemoryView::from(Bound::new(py, view)?.as_any())
@@ -130,7 +130,7 @@ impl PyFileHandle {
     /// The descriptor that was wrapped.
     #[getter]
     fn fd(&self) -> PyResult<RawFd> {
-        self.fd.ok_or_else(|| PyValueError::new_err("FileHandle is not based on a file descriptor"))
+        self.fd.ok_or_else(|| PyValueError::new_err("the file has no descriptor"))
     }
 
     fn __repr__(&self) -> String {

@@ -27,13 +27,13 @@ impl PyVariantList {
     }
 
     fn element(&self, py: Python<'_>, index: usize) -> PyResult<Element> {
-        self.0.get(index).or_throw(py, "Could not access list element")
+        self.0.get(index).or_throw(py, "reading a list")
     }
 
     fn reference(&self, py: Python<'_>, index: usize) -> PyResult<Option<Ref>> {
         match self.element(py, index)? {
             Element::Ref(reference) => Ok(reference),
-            _ => Err(PyValueError::new_err("list element is not a ref")),
+            _ => Err(PyValueError::new_err("the element is a number, not a reference")),
         }
     }
 }
@@ -100,7 +100,7 @@ impl PyVariantList {
             _ => None,
         };
         let list = list.ok_or_else(|| vireo::Status::failed_precondition(format!("element {index} is no list")));
-        PyVariantList::of(py, list.or_throw(py, "Could not access list element")?)
+        PyVariantList::of(py, list.or_throw(py, "reading a list")?)
     }
 
     /// An element as an object of a class, nothing if it is one of another.
@@ -215,7 +215,7 @@ fn serialized<'py>(py: Python<'py>, element: &Element, depth: usize) -> PyResult
         }
         let items = PyList::empty(py);
         for index in 0..list.len() {
-            let element = list.get(index).or_throw(py, "Could not access list element")?;
+            let element = list.get(index).or_throw(py, "reading a list")?;
             items.append(serialized(py, &element, depth + 1)?)?;
         }
         record.set_item("items", items)?;

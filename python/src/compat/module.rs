@@ -163,9 +163,9 @@ impl PyVmModule {
     ) -> PyResult<PyVmModule> {
         let _ = instance;
         if warn_if_copy && !is_aligned(buffer)? {
-            let message = c"Making copy of unaligned VmModule buffer. It is recommended to make this deterministic by \
-                calling `copy_buffer` to always make a copy or `mmap` to efficiently load from a file. This warning can \
-                be silenced by adding `warn_if_copy=False`";
+            let message =
+                c"Making copy of unaligned VmModule buffer: copy_buffer takes memory of any address, and mmap files \
+                without a copy (warn_if_copy=False ends this warning)";
             PyErr::warn(py, &py.get_type::<PyUserWarning>(), message, 1)?;
         }
         PyVmModule::load(py, buffer, None)

@@ -171,7 +171,7 @@ impl PyVmRef {
             return Ok(None);
         }
         let name = slf.get().0.type_name();
-        Err(PyTypeError::new_err(format!("Cannot dereference to specific type: a !{name} is no {value}")))
+        Err(PyTypeError::new_err(format!("a !{name} is no {value}")))
     }
 
     /// Whether the object is one of this class.

@@ -90,9 +90,9 @@ pub fn create_hal_module(
     let devices = match (device, devices) {
         (Some(device), None) => vec![device],
         (None, Some(devices)) => devices,
-        (None, None) => return Err(PyValueError::new_err("one of \"device\" or \"devices\" is required.")),
+        (None, None) => return Err(PyValueError::new_err("the module `hal` needs `device` or `devices`")),
         (Some(_), Some(_)) => {
-            return Err(PyValueError::new_err("\"device\" and \"devices\" are mutually exclusive arguments."));
+            return Err(PyValueError::new_err("the module `hal` takes `device` or `devices`, not both"));
         }
     };
     let what = "Error creating hal module";

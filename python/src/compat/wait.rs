@@ -23,7 +23,7 @@ pub fn wait(
     deadline: Option<u64>,
 ) -> PyResult<bool> {
     let length = match (timeout, deadline) {
-        (Some(_), Some(_)) => return Err(PyValueError::new_err("timeout and deadline cannot both be set")),
+        (Some(_), Some(_)) => return Err(PyValueError::new_err("a wait has a timeout or a deadline, not both")),
         (None, None) => None,
         (Some(timeout), None) => Some(Duration::from_nanos(timeout)),
         (None, Some(deadline)) => {

@@ -70,7 +70,7 @@ class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
         if self._host_array is None:
             if implicit and not self._implicit_host_transfer:
                 raise ValueError(
-                    "DeviceArray cannot be implicitly transferred to the host: fetch it explicitly by .to_host()"
+                    "a DeviceArray is not fetched implicitly: fetch it by .to_host()"
                 )
             array = self._map_to_host()[1] if self._is_mappable() else self._copy_to_host()
             if self._override_dtype is not None and self._override_dtype != array.dtype:
@@ -207,7 +207,7 @@ def asdevicearray(
     if element_type is None:
         element_type = dtypes.map_dtype_to_hal_element_type(array.dtype)
         if element_type is None:
-            raise ValueError(f"Could not map dtype {array.dtype} to IREE element type")
+            raise ValueError(f"programs have no element type for arrays of {array.dtype}")
     view = device.allocator.allocate_buffer_copy(
         memory_type=memory_type, allowed_usage=allowed_usage, device=device, buffer=array, element_type=element_type
     )

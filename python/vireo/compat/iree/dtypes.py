@@ -122,5 +122,5 @@ def map_hal_element_type_to_dtype(element_type: HalElementType | int) -> np.dtyp
     try:
         return _TO_DTYPE[HalElementType(int(element_type))]
     except (KeyError, ValueError):
-        message = f"Unsupported VM Buffer -> numpy dtype mapping: element type {int(element_type):#x}"
+        message = f"numpy has no type for elements of type {int(element_type):#x}"
         raise ValueError(message) from None

@@ -88,7 +88,7 @@ class FunctionInvoker:
     def _arguments_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Any]:
         if self._arguments is None:
             if kwargs:
-                raise ArgumentError("kwargs not supported for dynamic dispatch functions")
+                raise ArgumentError("the function declares no names, so it takes no keywords")
             return args
         for name in kwargs:
             if name not in self._names:
@@ -112,10 +112,10 @@ class FunctionInvoker:
             elif description in _FLOATS:
                 target.push_float(_float(value, description))
             else:
-                raise ArgumentError(f"Unrecognized reflection primitive type: {description}")
+                raise ArgumentError(f"the function declares an unknown type {description!r}")
             return
         if not isinstance(description, list) or not description:
-            raise ArgumentError(f"Unrecognized reflection type: {description!r}")
+            raise ArgumentError(f"the function declares an unknown type {description!r}")
         kind = description[0]
         if kind == "ndarray":
             self._push_array(target, value, description)
@@ -129,7 +129,7 @@ class FunctionInvoker:
             items = _sequence(value, None)
             self._push_all(target, ((item, description[1]) for item in items), depth)
         else:
-            raise ArgumentError(f"Unrecognized reflection compound type: {kind}")
+            raise ArgumentError(f"the function declares an unknown type {kind!r}")
 
     def _push_all(self, target: VmVariantList, items: Iterable[tuple[Any, Any]], depth: int) -> None:
         packed = VmVariantList(0)
@@ -144,7 +144,7 @@ class FunctionInvoker:
             try:
                 array = np.asarray(value) if dtype is None else np.asarray(value, dtype=dtype)
             except (TypeError, ValueError) as error:
-                message = f"could not convert value to numpy array: dtype={dtype}, error='{error}', value={value!r}"
+                message = f"expected an array of {dtype}, got {value!r}: {error}"
                 raise ArgumentError(message) from error
             view = self._copied(array)
         target.push_ref(view)
@@ -168,7 +168,7 @@ class FunctionInvoker:
         elif isinstance(value, VmRef) or hasattr(type(value), "__iree_vm_ref__"):
             target.push_ref(value)
         else:
-            raise ArgumentError(f"could not convert python value to VM: {value!r}")
+            raise ArgumentError(f"programs take no {type(value).__name__}: {value!r}")
 
     def _push_dynamics(self, target: VmVariantList, values: Iterable[Any], depth: int) -> None:
         packed = VmVariantList(0)
@@ -179,7 +179,7 @@ class FunctionInvoker:
     def _copied(self, array: np.ndarray[Any, Any]) -> Any:
         element_type = dtypes.map_dtype_to_hal_element_type(array.dtype)
         if element_type is None:
-            raise ArgumentError(f"could not map dtype {array.dtype!r} to element type: mapping not found")
+            raise ArgumentError(f"programs have no element type for arrays of {array.dtype}")
         return self._device.allocator.allocate_buffer_copy(
             memory_type=IMPLICIT_BUFFER_ARG_MEMORY_TYPE,
             allowed_usage=IMPLICIT_BUFFER_ARG_USAGE,
@@ -200,7 +200,7 @@ class FunctionInvoker:
         if len(declared) == 1 and isinstance(declared[0], list) and declared[0][:1] in (["slist"], ["stuple"], ["sdict"]):
             return self._unpacked(results, declared[0], 0)
         if count != len(declared):
-            raise ReturnError(f"Error processing function return: mismatched return arity: {count} vs {len(declared)}")
+            raise ReturnError(f"expected {len(declared)} results, got {count}")
         values = [self._result(results, index, declared[index], 0) for index in range(count)]
         return values[0] if count == 1 else tuple(values) if values else None
 
@@ -209,10 +209,10 @@ class FunctionInvoker:
         if isinstance(description, str):
             expected = int if description in _INTEGERS else float if description in _FLOATS else None
             if expected is None:
-                raise ReturnError(f"Error processing function return: cannot map VM type to Python: {description}")
+                raise ReturnError(f"the function declares an unknown type {description!r}")
             value = source.get_variant(index)
             if type(value) is not expected:
-                raise ReturnError(f"expected an {expected} value but got {type(value)}")
+                raise ReturnError(f"expected {description}, got {value!r}")
             return value
         if isinstance(description, list) and description:
             if description[0] == "named" and len(description) == 3:
@@ -226,7 +226,7 @@ class FunctionInvoker:
                 except RuntimeError as error:
                     raise ReturnError(f"result {index} is no list, and is declared as {description}") from error
                 return self._unpacked(values, description, depth + 1)
-        raise ReturnError(f"Error processing function return: cannot map VM type to Python: {description!r}")
+        raise ReturnError(f"the function declares an unknown type {description!r}")
 
     def _unpacked(self, source: VmVariantList, description: Sequence[Any], depth: int) -> Any:
         _check_depth(depth)
@@ -236,8 +236,8 @@ class FunctionInvoker:
         names = [field[0] for field in fields] if kind == "sdict" else []
         fields = [field[1] for field in fields] if kind == "sdict" else fields
         if len(source) != len(fields):
-            message = f"mismatched return arity: {len(source)} vs {len(fields)}, which are declared as {description}"
-            raise ReturnError(f"Error processing function return: {message}")
+            message = f"expected {len(fields)} values, got {len(source)}: {description}"
+            raise ReturnError(message)
         values = [self._result(source, index, field, depth) for index, field in enumerate(fields)]
         return dict(zip(names, values)) if kind == "sdict" else tuple(values) if kind == "stuple" else values
 

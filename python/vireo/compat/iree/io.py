@@ -40,7 +40,7 @@ class SplatValue:
         else:
             raise TypeError(f"expected an array or a number of numpy, got {type(pattern).__name__}")
         if items != 1:
-            raise ValueError(f"SplatValue requires an array of a single element, got {items}")
+            raise ValueError(f"expected one element to repeat, got {items}")
         self.pattern = pattern
         self.total_length = item_size * (count if isinstance(count, int) else reduce(mul, count, 1))
 
@@ -81,7 +81,7 @@ def parameter_index_entry_as_numpy_ndarray(index_entry: ParameterIndexEntry) -> 
 
 def _metadata_of(array: np.ndarray[Any, Any]) -> bytes:
     if map_dtype_to_hal_element_type(array.dtype) is None:
-        raise ValueError(f"Could not map dtype {array.dtype} to IREE element type")
+        raise ValueError(f"programs have no element type for arrays of {array.dtype}")
     dtype = array.dtype
     return _PREFIX + json.dumps(
         {

@@ -32,7 +32,7 @@ class Config:
 
     def __init__(self, driver_name: str | None = None, *, device: HalDevice | None = None) -> None:
         if device is not None and driver_name is not None:
-            raise ValueError("Either 'device' or 'driver_name' can be specified (not both)")
+            raise ValueError("a Config is of a driver_name or of a device, not of both")
         if device is None:
             device = get_first_device(driver_name.split(",") if driver_name is not None else None)
         self.device = device
@@ -88,7 +88,7 @@ class BoundModule:
             return found
         function = self._vm_module.lookup_function(name)
         if function is None:
-            raise KeyError(f"Function '{name}' not found in module '{self}'")
+            raise KeyError(f"there is no function '{name}' in {self}")
         invoker = FunctionInvoker(self._context.vm_context, self._context.config.device, function)
         self._functions[name] = invoker
         return invoker
@@ -154,11 +154,11 @@ class SystemContext:
 
     def add_vm_modules(self, vm_modules: Sequence[VmModule]) -> None:
         """Adds modules."""
-        assert self._is_dynamic, "Cannot 'add_module' on a static context"
+        assert self._is_dynamic, "a static context takes no more modules"
         vm_modules = list(vm_modules)
         for module in vm_modules:
             if module.name in self._bound_modules:
-                raise ValueError(f"Attempt to register duplicate VmModule: '{module.name}'")
+                raise ValueError(f"the context has a module '{module.name}' already")
         self._vm_context.register_modules(vm_modules)
         for module in vm_modules:
             self._bound_modules[module.name] = BoundModule(self, module)
@@ -181,9 +181,9 @@ def load_vm_module(vm_module: VmModule, config: Config | None = None) -> BoundMo
 
 def _create_config(*, driver: str | None, backend: str | None) -> Config:
     if driver is None and backend is None:
-        raise ValueError("Either 'driver' or 'backend' must be specified, but got 'None' for both.")
+        raise ValueError("a driver or a backend is needed to know the device")
     if driver is not None and backend is not None:
-        raise ValueError("Cannot specify both 'driver' and a 'backend' to infer the driver from.")
+        raise ValueError("a driver and a backend each say which device it is: give one of them")
     if backend is not None:
         driver = TARGET_BACKEND_TO_DRIVER[backend]
     return Config(device=get_device(driver or ""))
