@@ -134,13 +134,15 @@ impl PyBufferView {
 fn describe(buffer: &dyn Buffer) -> String {
     let access = buffer.allowed_access();
     let usage = buffer.allowed_usage();
+    // The interface has no names for hints: it shows their bits.
+    let accesses = MemoryAccess::NAMED.iter().filter(|(set, _)| MemoryAccess::ALL.contains(*set));
     format!(
         "{} bytes (at offset {} into {}), memory_type={}, allowed_access={}, allowed_usage={}",
         buffer.byte_length(),
         buffer.byte_offset(),
         buffer.allocation_size(),
         bits(MemoryType::NAMED.iter().map(|(set, name)| (set.bits(), *name)), buffer.memory_type().bits()),
-        bits(MemoryAccess::NAMED.iter().map(|(set, name)| (set.bits().into(), *name)), access.bits().into()),
+        bits(accesses.map(|(set, name)| (set.bits().into(), *name)), access.bits().into()),
         bits(BufferUsage::NAMED.iter().map(|(set, name)| (set.bits(), *name)), usage.bits()),
     )
 }

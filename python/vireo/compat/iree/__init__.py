@@ -15,7 +15,7 @@ from __future__ import annotations
 import importlib
 import sys
 import types
-from pathlib import Path
+from pathlib import Path as _Path
 from typing import Any
 
 from . import _binding, array_interop, dtypes, flags, function, io, system_api, system_setup, typing
@@ -125,6 +125,6 @@ def install() -> None:
     setattr(parent, "runtime", this)
 
 
-def overlay() -> Path:
+def overlay() -> _Path:
     """The folder that, earlier on the path than `iree.runtime`, gives this package in its place. `iree.compiler` stays."""
-    return Path(__file__).resolve().parent / "overlay"
+    return _Path(__file__).resolve().parent / "overlay"

@@ -15,6 +15,9 @@ class _Number(enum.Enum):
     def __index__(self) -> int:
         return int(self.value)
 
+    def __repr__(self) -> str:
+        return str(self)
+
 
 class _Bits(_Number):
     """Bits. Those of several together are a plain number."""
