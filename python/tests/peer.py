@@ -47,7 +47,9 @@ def run(tests: Path, name: str, folder: Path) -> tuple[set[str], set[str], str]:
 
     report = folder / f"{name}.xml"
     command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(overlay()), *sys.path[1:]])}
+    # Without the folder of this script, whose modules are no part of those tests.
+    path = [folder for folder in sys.path if folder and Path(folder).resolve() != LIST.parent]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(overlay()), *path])}
     try:
         done = subprocess.run(
             [*command, str(tests / f"{name}.py")],
