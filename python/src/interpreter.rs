@@ -8,22 +8,29 @@
 use std::cell::{Cell, RefCell};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyCFunction, PyDict};
+use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use pyo3::{ffi, intern, prelude::*};
 
 type Job = Box<dyn FnOnce(Python<'_>) + Send>;
 
-/// Where jobs are sent; nothing before the first one, and after a fork, which has no thread for them.
-static JOBS: Mutex<Option<Sender<Job>>> = Mutex::new(None);
+/// Where jobs are sent; no thread before the first one, and after a fork, which has none for them.
+static JOBS: Mutex<Jobs> = Mutex::new(Jobs { worker: None, is_over: false });
+
+/// The thread that runs jobs.
+struct Jobs {
+    worker: Option<(Sender<Job>, Option<JoinHandle<()>>)>,
+    /// True once the interpreter ends: jobs are dropped from then on.
+    is_over: bool,
+}
 
 thread_local! {
     /// Whether this thread is in the runtime, without the interpreter.
     static IS_DETACHED: Cell<bool> = const { Cell::new(false) };
     /// The lock of a thread that forks.
-    static FORKING: RefCell<Option<MutexGuard<'static, Option<Sender<Job>>>>> = const { RefCell::new(None) };
+    static FORKING: RefCell<Option<MutexGuard<'static, Jobs>>> = const { RefCell::new(None) };
 }
 
 /// Runs `work` while other threads have the interpreter.
@@ -70,7 +77,12 @@ pub fn with_interpreter(job: impl FnOnce(Python<'_>) + Send + 'static) {
 /// Runs `job` with the interpreter, on another thread.
 pub fn later(job: impl FnOnce(Python<'_>) + Send + 'static) {
     let mut jobs = JOBS.lock().unwrap_or_else(PoisonError::into_inner);
-    let sender = jobs.get_or_insert_with(|| {
+    if jobs.is_over {
+        // Dropped without the lock, since what a job owns may want a job, too.
+        drop(jobs);
+        return;
+    }
+    let (sender, _) = jobs.worker.get_or_insert_with(|| {
         let (sender, receiver) = channel::<Job>();
         let run = move || {
             for job in receiver {
@@ -78,15 +90,31 @@ pub fn later(job: impl FnOnce(Python<'_>) + Send + 'static) {
             }
         };
         // Without a thread the jobs are dropped, and with them the tasks that nothing would wake.
-        let spawned = thread::Builder::new().name("vireo-python".into()).spawn(run);
-        drop(spawned);
-        sender
+        let thread = thread::Builder::new().name("vireo-python".into()).spawn(run);
+        (sender, thread.ok())
     });
-    // The thread never ends, unless the system had none.
+    // The thread ends with the interpreter, unless the system had none.
     let _ = sender.send(Box::new(job));
 }
 
-/// Lets processes fork, for callers of [`later`].
+/// Runs the jobs that are left, and ends their thread. A thread that wants the interpreter while that ends is ended by
+/// it, which aborts the process if the thread is in Rust.
+fn end(py: Python<'_>) {
+    detached(py, || {
+        let worker = {
+            let mut jobs = JOBS.lock().unwrap_or_else(PoisonError::into_inner);
+            jobs.is_over = true;
+            jobs.worker.take()
+        };
+        if let Some((sender, Some(thread))) = worker {
+            drop(sender);
+            // A panic in a job has been reported.
+            let _ = thread.join();
+        }
+    });
+}
+
+/// Lets processes fork, and the interpreter end, for callers of [`later`].
 pub fn allow_forks(py: Python<'_>) -> PyResult<()> {
     static REGISTERED: PyOnceLock<()> = PyOnceLock::new();
     REGISTERED
@@ -96,7 +124,7 @@ pub fn allow_forks(py: Python<'_>) -> PyResult<()> {
                     py,
                     Some(name),
                     None,
-                    move |_: &Bound<'_, pyo3::types::PyTuple>, _: Option<&Bound<'_, PyDict>>| work(),
+                    move |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| work(),
                 )
             };
             let lock = || {
@@ -109,7 +137,7 @@ pub fn allow_forks(py: Python<'_>) -> PyResult<()> {
                 FORKING.with(|forking| {
                     if let Some(jobs) = forking.borrow_mut().take().as_deref_mut() {
                         // The thread is one of the parent.
-                        std::mem::forget(jobs.take());
+                        std::mem::forget(jobs.worker.take());
                     }
                 });
             };
@@ -118,6 +146,13 @@ pub fn allow_forks(py: Python<'_>) -> PyResult<()> {
             keywords.set_item("after_in_parent", function(c"after_fork_in_parent", unlock)?)?;
             keywords.set_item("after_in_child", function(c"after_fork_in_child", forget)?)?;
             py.import(intern!(py, "os"))?.call_method(intern!(py, "register_at_fork"), (), Some(&keywords))?;
+            let at_exit = PyCFunction::new_closure(
+                py,
+                Some(c"at_exit"),
+                None,
+                |arguments: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| end(arguments.py()),
+            )?;
+            py.import(intern!(py, "atexit"))?.call_method1(intern!(py, "register"), (at_exit,))?;
             Ok(())
         })
         .copied()

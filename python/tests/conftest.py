@@ -11,7 +11,7 @@ import pytest
 import vireo
 
 # A test that hangs ends the run with the stacks of all threads.
-faulthandler.dump_traceback_later(600, exit=True)
+faulthandler.dump_traceback_later(int(os.environ.get("VIREO_TEST_SECONDS", "600")), exit=True)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MODELS = Path(os.environ.get("VIREO_MODELS", REPOSITORY / "fixtures/models"))

@@ -6,6 +6,8 @@ import asyncio
 import gc
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -189,3 +191,17 @@ def test_loops_of_several_threads(models: Path, device: str) -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_interpreters_that_end_after_calls_end_well(models: Path) -> None:
+    # The thread that wakes loops wanted the interpreter while that ended, and one in four such programs was aborted.
+    code = (
+        "import asyncio, numpy as np, vireo\n"
+        f"f = vireo.Session({str(models / 'mlp.vmfb')!r}, device='local-task', threads=2)['mlp']\n"
+        "async def main():\n"
+        "    for _ in range(20): await f.start(np.ones((8, 64), np.float32))\n"
+        "asyncio.run(main())\n"
+    )
+    for _ in range(20):
+        ran = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=120)
+        assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")

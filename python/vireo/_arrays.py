@@ -41,7 +41,8 @@ def to_array(tensor: Tensor) -> np.ndarray[Any, Any]:
         import ml_dtypes
 
         dtype = np.dtype(getattr(ml_dtypes, name))
-        return _bytes_of(tensor).view(dtype).reshape(tensor.shape)
+        array: np.ndarray[Any, Any] = _bytes_of(tensor).view(dtype).reshape(tensor.shape)
+        return array
     return np.asarray(view)
 
 
