@@ -11,8 +11,9 @@ use super::forms::Form;
 use super::number;
 use super::run::drawn;
 
-/// Part of machine code that only vector loops have, and the least number of programs of a thousand that have it. Processors with
-/// vectors of 8 and of 16 lanes reach a part in other programs, so the least number is some deviations below the mean of many seeds.
+/// Part of machine code that only vector loops have, and the least number of programs of a thousand that have it.
+/// Processors with vectors of 8 and of 16 lanes reach a part in other programs, so the least number is some deviations
+/// below the mean of many seeds.
 const PARTS: [(&str, usize); 13] = [
     ("vectors", 240),
     ("stores", 230),
