@@ -47,8 +47,8 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Runs `work` with the interpreter, for a program that calls a function in Python; none where the interpreter is at its
-/// end. The thread runs a program, so what holds the interpreter must not wait for one.
+/// Runs `work` with the interpreter, for a program that calls a function in Python; none where the interpreter is at
+/// its end. The thread runs a program, so what holds the interpreter must not wait for one.
 pub fn attached<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     struct Restore(bool);
     impl Drop for Restore {

@@ -1,10 +1,9 @@
 //! The extension module of the Python package `vireo`: sessions of compiled models, called with arrays of Python.
 //!
 //! [`argument`] compares what callers pass with the signature of a function, [`memory`] finds the memory of arrays,
-//! [`tensor`] shows results where they are, [`model`] loads, [`function`] calls, [`tasks`] calls in event loops, and [`compat`]
-//! has the objects of `iree.runtime`. The
-//! interpreter is released wherever the library loads, runs, copies or waits. The part in Python is beside it in
-//! `vireo/`; `docs/python.md` is the guide.
+//! [`tensor`] shows results where they are, [`model`] loads, [`function`] calls, [`tasks`] calls in event loops, and
+//! [`compat`] has the objects of `iree.runtime`. The interpreter is released wherever the library loads, runs, copies
+//! or waits. The part in Python is beside it in `vireo/`; `docs/python.md` is the guide.
 
 mod argument;
 mod compat;

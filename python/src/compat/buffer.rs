@@ -176,7 +176,7 @@ struct Mapped(Mapping);
 // SAFETY: a mapping is an address with the owner of the bytes, which is `Send + Sync`; the bytes are reached through
 // raw pointers only.
 unsafe impl Send for Mapped {}
-// SAFETY: as above.
+// SAFETY: no method reads or writes the bytes by a reference to this; raw pointers alone reach them.
 unsafe impl Sync for Mapped {}
 
 impl PyMappedMemory {
@@ -253,7 +253,7 @@ impl PyVmBuffer {
         } else {
             let owner = Arc::new(buffer);
             let data = NonNull::new(owner.as_ptr()).unwrap_or(NonNull::dangling());
-            // SAFETY: the owner has as many bytes at that address, and nobody else knows it.
+            // SAFETY: the owner has as many bytes at that address, and nothing else refers to it.
             unsafe { vm::Buffer::from_shared(owner, data, length, false) }
         };
         let buffer = Obj::new(buffer);

@@ -15,7 +15,7 @@ pub struct HostBytes(ExportedBuffer);
 // SAFETY: the bytes are read and written through a raw pointer alone, and the export keeps them; it may be released on
 // any thread, since `ExportedBuffer` hands itself to one that has the interpreter.
 unsafe impl Send for HostBytes {}
-// SAFETY: as above.
+// SAFETY: a raw pointer alone reaches the bytes, so threads that share this hold no references to them.
 unsafe impl Sync for HostBytes {}
 
 impl HostBytes {

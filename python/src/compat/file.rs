@@ -53,8 +53,8 @@ pub fn contents_of(py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<Conten
     let bytes = Arc::new(HostBytes::of(buffer)?);
     let (data, length) = (bytes.data(), bytes.len());
     let owner: Arc<dyn Any + Send + Sync> = bytes;
-    // SAFETY: the export keeps the bytes as long as the owner lives. What the interface asks of its callers is that they
-    // do not write to them meanwhile, as with files that are mapped.
+    // SAFETY: the export keeps the bytes as long as the owner lives. What the interface asks of its callers is that
+    // they do not write to them meanwhile, as with files that are mapped.
     Ok(unsafe { Contents::from_shared("memory", owner, data, length) })
 }
 
@@ -150,7 +150,7 @@ struct Address(NonNull<u8>);
 
 // SAFETY: an address is a number; what is there is read alone, and stays as long as its owner.
 unsafe impl Send for Address {}
-// SAFETY: as above.
+// SAFETY: threads that share an address only read what is there, and the owner keeps it.
 unsafe impl Sync for Address {}
 
 #[pymethods]

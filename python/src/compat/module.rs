@@ -20,7 +20,7 @@ const EXPORT_OPTIONAL: u32 = 4;
 /// Alignment of files in memory that are wrapped.
 const ALIGNMENT: usize = 64;
 
-/// What objects of the virtual machine have in common: nothing here, where each knows its types.
+/// The instance of the virtual machine that its objects share. It holds nothing, since each object knows its types.
 #[pyclass(frozen, weakref, name = "VmInstance", module = "vireo.compat.iree._binding")]
 pub struct PyInstance;
 
@@ -43,7 +43,7 @@ pub struct PyVmModule {
     _release: Option<Release>,
 }
 
-/// What is done when nothing refers to a module any more.
+/// A function to call when nothing refers to a module any more.
 struct Release {
     /// Called without arguments.
     callback: Option<Py<PyAny>>,
@@ -290,7 +290,7 @@ impl PyVmFunction {
         &self.name
     }
 
-    /// What the compiler says of the function: texts by texts.
+    /// The texts by which the compiler describes the function, by their names.
     #[getter]
     fn reflection<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let attributes = PyDict::new(py);

@@ -1,5 +1,5 @@
-//! Exceptions as programs for `iree.runtime` catch them: `ValueError`, `IndexError` and `RuntimeError`, with the name of
-//! the status in the text. Each is of the class of `vireo` for its status, too.
+//! Exceptions as programs for `iree.runtime` catch them: `ValueError`, `IndexError` and `RuntimeError`, with the name
+//! of the status in the text. Each is of the class of `vireo` for its status, too.
 
 use std::error::Error as _;
 

@@ -50,7 +50,7 @@ impl PyDebugSink {
 
     // The function may refer to the sink.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Without the interpreter's other threads, nobody holds the lock now.
+        // Without the interpreter's other threads, no thread holds the lock now.
         match self.0.try_lock() {
             Ok(callback) => callback.as_ref().map_or(Ok(()), |callback| visit.call(callback)),
             Err(_) => Ok(()),

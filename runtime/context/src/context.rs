@@ -169,8 +169,8 @@ impl Context {
         LinkedModules::with_sink(modules, sink)?.context(limits)
     }
 
-    /// Adds modules after those that are there, whose state stays as it is: binds their imports, creates their state and
-    /// runs their initialisers, in order. Hosts that register one module after the other use it.
+    /// Adds modules after those that are there, whose state stays as it is: binds their imports, creates their state
+    /// and runs their initialisers, in order. Hosts that register one module after the other use it.
     ///
     /// # Errors
     /// `FAILED_PRECONDITION` if there are other handles of the context: copies, functions or calls; and as

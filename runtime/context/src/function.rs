@@ -59,7 +59,8 @@ impl Context {
         Err(Status::not_found(format!("no function `{name}`; there are: {text}")))
     }
 
-    /// The exported function with this ordinal of module number `module`, for hosts that have looked it up in the module.
+    /// The exported function with this ordinal of module number `module`, for hosts that have looked it up in the
+    /// module.
     ///
     /// # Errors
     /// `NOT_FOUND` if there is none.

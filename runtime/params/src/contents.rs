@@ -63,7 +63,7 @@ struct SharedBytes {
 
 // SAFETY: the bytes are only read, and stay as long as their owner, which is `Send + Sync`.
 unsafe impl Send for SharedBytes {}
-// SAFETY: as above.
+// SAFETY: the bytes are only read, by any number of threads, and stay as long as their owner.
 unsafe impl Sync for SharedBytes {}
 
 impl Bytes {
