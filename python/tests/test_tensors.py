@@ -66,6 +66,19 @@ def test_a_copy_that_is_refused_is_not_made(models: Path, abs_: vireo.Function) 
     assert abs_(1.0).__array__(np.float64).dtype == np.float64
 
 
+def test_results_are_not_put_in_memory_that_may_only_be_read(models: Path) -> None:
+    multi = vireo.Session(models / "multi.vmfb", device="local-sync")
+    x, storage = vireo.empty(4), vireo.empty(4)
+    np.asarray(x)[:] = 3
+    result = multi["into"](vireo.borrow(np.asarray(x)), storage)
+    assert np.array_equal(np.asarray(result), np.asarray(storage))
+    borrowed = vireo.borrow(np.asarray(x))
+    for call in (lambda: multi["into"](x, borrowed), lambda: multi["into"].prepare(x, storage).set(1, borrowed)):
+        with pytest.raises(vireo.PermissionDenied, match="argument 1 `.*` of `into.*may only be read"):
+            call()
+    assert np.array_equal(np.asarray(x), np.full(4, 3, np.float32))
+
+
 def test_dlpack_with_and_without_a_version(mlp: vireo.Function) -> None:
     y = mlp(X)
     assert '"dltensor"' in repr(y.__dlpack__())

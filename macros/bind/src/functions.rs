@@ -102,6 +102,7 @@ fn asserted(kinds: &[Kind], tensors: Vec<Option<CheckedTensor>>, prefix: &str) -
         DeclaredValue {
             name: tensor.and_then(|tensor| tensor.name).unwrap_or_else(|| format!("{prefix}{index}")),
             r#type: r#type.unwrap_or_else(|| DeclaredType::Other(kind_text(*kind))),
+            attributes: Vec::new(),
         }
     };
     kinds.iter().enumerate().map(value).collect()

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use vireo_core::status::{Result, Status};
-use vireo_hal::{Device, ElementType, HostElement};
+use vireo_core::status::{Result, Status, StatusCode};
+use vireo_hal::{BufferView, Device, ElementType, HostElement, MemoryAccess};
 use vireo_vm::{Ref, Value};
 
 use crate::output::Output;
@@ -176,6 +176,24 @@ impl<'a> Input<'a> {
         })
     }
 
+    /// Checks that the program may write to a tensor where it puts a result. Native kernels are not told which memory
+    /// may only be read.
+    fn check_storage(&self, info: &ValueInfo) -> Result<()> {
+        let view = match (info.storage_of, self) {
+            (None, _) => return Ok(()),
+            (_, Input::Tensor(tensor)) => Some(tensor.view()),
+            (_, Input::Reference(Some(reference))) => reference.get::<BufferView>(),
+            _ => None,
+        };
+        match view {
+            Some(view) if !view.buffer().allowed_access().contains(MemoryAccess::WRITE) => {
+                let message = "the program puts a result there, and the memory of this tensor may only be read";
+                Err(Status::new(StatusCode::PermissionDenied, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The value that a function takes; tensors of the host are copied to `device`, into the memory of `last`, the
     /// value that is replaced, if nothing else refers to that.
     pub(crate) fn to_value(&self, info: &ValueInfo, device: &dyn Device, last: Value) -> Result<Value> {
@@ -183,6 +201,7 @@ impl<'a> Input<'a> {
             ValueType::Tensor(r#type) => r#type.allows_shape(shape) && r#type.element_type == element_type,
             r#type => *r#type == ValueType::Reference,
         };
+        self.check_storage(info)?;
         Ok(match (&info.r#type, self) {
             (ValueType::I32, Input::I32(value)) => Value::I32(*value),
             (ValueType::I64, Input::I32(value)) => Value::I64(i64::from(*value)),

@@ -35,6 +35,8 @@ pub struct ValueInfo {
     pub r#type: ValueType,
     /// The type as the source declares it, such as `index` for an [`ValueType::I64`]; empty without a declaration.
     pub declared: String,
+    /// For an argument in whose memory the program puts a result, the number of that result (`iree.abi.output`).
+    pub storage_of: Option<usize>,
 }
 
 /// The type of an argument or a result.
@@ -150,14 +152,20 @@ fn checked_infos(kinds: &[Kind], tensors: Vec<Option<CheckedTensor>>, prefix: &s
             name: name.unwrap_or_else(|| format!("{prefix}{index}")),
             r#type: ValueType::Tensor(TensorType { shape, element_type: ElementType(element_type) }),
             declared: String::new(),
+            storage_of: None,
         },
-        None => ValueInfo { name: String::new(), r#type: ValueType::of_kind(*kind), declared: String::new() },
+        None => ValueInfo {
+            name: String::new(),
+            r#type: ValueType::of_kind(*kind),
+            declared: String::new(),
+            storage_of: None,
+        },
     };
     kinds.iter().enumerate().map(info).collect()
 }
 
 fn declared_info(kind: Kind, value: DeclaredValue) -> ValueInfo {
-    let declared = value.r#type.to_string();
+    let (declared, storage_of) = (value.r#type.to_string(), value.storage_of());
     let r#type = match value.r#type {
         DeclaredType::Tensor { shape, element } => match element_type(&element) {
             Some(element_type) => ValueType::Tensor(TensorType { shape, element_type }),
@@ -165,7 +173,7 @@ fn declared_info(kind: Kind, value: DeclaredValue) -> ValueInfo {
         },
         DeclaredType::Other(_) => ValueType::of_kind(kind),
     };
-    ValueInfo { name: value.name, r#type, declared }
+    ValueInfo { name: value.name, r#type, declared, storage_of }
 }
 
 /// The element type that the compiler writes as `text`.

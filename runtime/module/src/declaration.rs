@@ -11,6 +11,7 @@
 
 use std::fmt;
 
+use crate::reflection::ValueAttribute;
 use crate::status::{Result, Status};
 
 /// Most dimensions of a tensor that are read, which is more than a buffer view may have.
@@ -39,6 +40,17 @@ pub struct DeclaredValue {
     pub name: String,
     /// Its type.
     pub r#type: DeclaredType,
+    /// Names and values of its attributes, as they are written: `iree.abi.output` and `0 : index`.
+    pub attributes: Vec<(String, String)>,
+}
+
+impl DeclaredValue {
+    /// The number of the result whose storage an argument is: the program writes to its memory.
+    pub fn storage_of(&self) -> Option<usize> {
+        let is_output = |(name, _): &&(String, String)| name == ValueAttribute::Output.name();
+        let (_, value) = self.attributes.iter().find(is_output)?;
+        value.split(':').next()?.trim().parse().ok()
+    }
 }
 
 /// The type of an argument or a result.
@@ -161,16 +173,33 @@ impl<'a> Parser<'a> {
             let name = self.name()?;
             self.expect(":")?;
             let r#type = self.balanced(&[',', ')', '{'])?.trim();
-            values.push(DeclaredValue { name, r#type: self.of_type(r#type)? });
-            self.skip_space();
-            if self.rest().starts_with('{') {
-                self.balanced(&[',', ')'])?;
-            }
+            let r#type = self.of_type(r#type)?;
+            let attributes = if self.take("{") { self.attributes()? } else { Vec::new() };
+            values.push(DeclaredValue { name, r#type, attributes });
             if self.take(")") {
                 return Ok(values);
             }
             self.expect(",")?;
         }
+    }
+
+    /// `name = value, name}`
+    fn attributes(&mut self) -> Result<Vec<(String, String)>> {
+        let mut attributes = Vec::new();
+        while !self.take("}") {
+            if self.rest().starts_with(',') {
+                return Err(self.error("an attribute"));
+            }
+            let text = self.balanced(&[',', '}'])?;
+            let (name, value) = text.split_once('=').unwrap_or((text, ""));
+            attributes.push((name.trim().to_string(), value.trim().to_string()));
+            if !self.take(",") {
+                self.expect("}")?;
+                break;
+            }
+            self.skip_space();
+        }
+        Ok(attributes)
     }
 
     /// The text up to one of these letters that is in no brackets and no quotes.
@@ -258,6 +287,8 @@ mod tests {
         assert_eq!(declaration.name, "doubled_and_total");
         assert_eq!(types(&declaration.arguments), ["input0: tensor<?xi32>", "input1: tensor<4x5xf32>"]);
         assert_eq!(types(&declaration.results), ["output0: tensor<?xi32>", "output1: tensor<i32>"]);
+        let storages: Vec<_> = declaration.arguments.iter().map(DeclaredValue::storage_of).collect();
+        assert_eq!(storages, [None, Some(0)]);
         let DeclaredType::Tensor { shape, element } = &declaration.arguments[1].r#type else { panic!("a tensor") };
         assert_eq!((&shape[..], &element[..]), (&[Some(4), Some(5)][..], "f32"));
     }
@@ -270,7 +301,32 @@ mod tests {
         assert_eq!(declaration.name, "odd \"name\", (really)");
         let expected = ["a: !hal.buffer_view", "b: tensor<2xcomplex<f32>>", "c: !util.list<?>", "d: index"];
         assert_eq!(types(&declaration.arguments), expected);
+        let attributes: Vec<_> = declaration.arguments.iter().map(|value| &value.attributes[..]).collect();
+        let named = [("ml.name".to_string(), "\"x) -> (\"".to_string())];
+        assert_eq!(attributes, [&[], &[], &[], &named[..]]);
         assert_eq!(declaration.results, []);
+    }
+
+    #[test]
+    fn attributes_are_read_one_by_one() {
+        let of = |text: &str| {
+            let text = format!("sync func @f(%a: tensor<4xf32> {text}, %b: i32) -> ()");
+            Declaration::parse(&text).map(|declaration| declaration.arguments[0].clone())
+        };
+        for (text, count, storage) in [
+            ("{}", 0, None),
+            ("{ unit }", 1, None),
+            ("{a = [1, 2], iree.abi.output = 3 : index, b = {c = 1}}", 3, Some(3)),
+            ("{iree.abi.output = -1 : index}", 1, None),
+            ("{iree.abi.output = 99999999999999999999 : index}", 1, None),
+            ("{iree.abi.output}", 1, None),
+        ] {
+            let value = of(text).expect(text);
+            assert_eq!((value.attributes.len(), value.storage_of()), (count, storage), "{text}");
+        }
+        for text in ["{a = 1", "{,}", "{a = ]}"] {
+            assert!(of(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -1,7 +1,12 @@
 //! Arguments and results of calls: conversions, checks and messages.
 
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use vireo::hal::{BufferView, ElementType};
 use vireo::inference::{Elements, HostTensor, Output, Tensor};
-use vireo::{Input, Result, Session, inputs};
+use vireo::vm::Obj;
+use vireo::{Input, Result, Session, StatusCode, inputs};
 
 use super::session;
 
@@ -35,6 +40,38 @@ fn integers_widen_and_nothing_narrows() -> Result<()> {
     Ok(())
 }
 
+/// The memory of arguments that native kernels write to has to be there for that: those are not told what is read-only.
+#[test]
+fn results_are_put_in_memory_that_may_be_written() -> Result<()> {
+    #[repr(align(64))]
+    struct Aligned([f32; 4]);
+    static ONES: Aligned = Aligned([1.0; 4]);
+    let multi = session("multi");
+    let into = multi.function("into")?;
+    let storages: Vec<_> = into.signature().arguments.iter().map(|info| info.storage_of).collect();
+    assert_eq!(storages, [None, Some(0)]);
+    let device = into.device();
+    let data = NonNull::from(&ONES.0).cast();
+    // SAFETY: constants stay valid for reads, and nothing writes to them.
+    let import = || unsafe { Tensor::import(&**device, &[4], ElementType::FLOAT_32, data, Arc::new(())) };
+    let ones = import()?.tensor().clone();
+    let storage = Tensor::zeroed(&**device, &[4], ElementType::FLOAT_32)?.tensor().clone();
+    // The tensor may be read.
+    let result: Vec<f32> = into.call(inputs![ones.clone(), storage.clone()])?.get()?;
+    assert_eq!(result, storage.to_vec::<f32>()?);
+    for input in [Input::from(ones.clone()), Input::Reference(Some(Obj::<BufferView>::from(ones).into_ref()))] {
+        let mut prepared = into.prepare(inputs![storage.clone(), storage.clone()])?;
+        for error in [into.call([storage.clone().into(), input.clone()]).err(), prepared.set(1, input.clone()).err()] {
+            let error = error.expect("the constants are kept");
+            assert_eq!(error.code(), StatusCode::PermissionDenied);
+            let text = error.to_string();
+            assert!(text.contains("argument 1 `input1` of `into(") && text.contains("may only be read"), "{text}");
+        }
+    }
+    assert_eq!(ONES.0, [1.0; 4]);
+    Ok(())
+}
+
 #[test]
 fn wrong_arguments_are_named_before_anything_runs() {
     let session = session("mlp");
@@ -61,13 +98,12 @@ fn wrong_arguments_are_named_before_anything_runs() {
 fn a_shape_has_to_fit_its_elements() {
     let error = HostTensor::new(&[2, 2], &[1.0f32; 3]).expect_err("is one short").to_string();
     assert!(error.contains("12 bytes for a tensor of shape [2, 2] and element type f32: expected 16"), "{error}");
-    let error =
-        HostTensor::from_bytes(&[2], vireo::hal::ElementType::FLOAT_32, vec![0; 7]).expect_err("one byte short");
+    let error = HostTensor::from_bytes(&[2], ElementType::FLOAT_32, vec![0; 7]).expect_err("one byte short");
     assert!(
         error.to_string().contains("7 bytes for a tensor of shape [2] and element type f32: expected 8"),
         "{error}"
     );
-    let huge = HostTensor::from_bytes(&[u64::MAX, 2], vireo::hal::ElementType::FLOAT_32, vec![0; 7]);
+    let huge = HostTensor::from_bytes(&[u64::MAX, 2], ElementType::FLOAT_32, vec![0; 7]);
     assert!(huge.is_err());
 }
 
