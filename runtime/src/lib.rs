@@ -184,7 +184,7 @@ pub mod interp {
     #[doc(hidden)]
     pub use vireo_core::background;
     #[doc(hidden)]
-    pub use vireo_core::limits::Dispatch;
+    pub use vireo_core::limits::DispatchMode;
     pub use vireo_core::limits::{Limits, Tier};
     pub use vireo_module::vmfb::SourceMap;
     #[doc(hidden)]

@@ -21,7 +21,7 @@ use programs::{Bytes, Choices, program};
 use reference_runtime::ReferenceRuntime;
 use vireo::Fuel;
 use vireo::asm::assemble;
-use vireo::interp::{Dispatch, Limits, verify_between_passes};
+use vireo::interp::{DispatchMode, Limits, verify_between_passes};
 use vireo::vm::{Context, Module, Value};
 use vireo_codegen::model::vm::Body;
 use ways::{ARGUMENTS, Outcomes, run_all_ways};
@@ -200,7 +200,7 @@ fn comparable(bytes: &[u8], args: [i32; 2]) -> vireo::Result<Option<String>> {
     // Both begin with the module as it was loaded.
     let function = Context::new([Module::from_bytes(bytes)?])?.function("f0")?;
     let fuel = Some(Fuel::new(6 << 10));
-    let limits = Limits { fuel, dispatch: Dispatch::Compiled, stack_bytes: 1 << 14, ..Limits::default() };
+    let limits = Limits { fuel, dispatch: DispatchMode::Compiled, stack_bytes: 1 << 14, ..Limits::default() };
     Ok(match function.call_with(&args.map(Value::I32), limits) {
         Ok(values) => match values.as_slice() {
             [Value::I32(value)] => Some(value.to_string()),
@@ -284,7 +284,7 @@ fn branches_of_the_interpreter_bring_values_of_their_own() {
     for (choice, expected) in [(0, 6), (1, 8)] {
         for iterations in 1..3000 {
             let fuel = Some(Fuel::new(1 << 20));
-            let limits = Limits { fuel, dispatch: Dispatch::Compiled, ..Limits::default() };
+            let limits = Limits { fuel, dispatch: DispatchMode::Compiled, ..Limits::default() };
             let values = function.call_with(&[Value::I32(choice), Value::I32(iterations)], limits).unwrap();
             assert!(matches!(values.as_slice(), [Value::I32(value)] if *value == expected), "{iterations}: {values:?}");
         }
@@ -346,7 +346,7 @@ vm.func @f0(%i0: i32, %i1: i32) -> (i32) {
 ";
 
 /// The result of a program with these arguments and this number of steps, and how many it takes.
-fn returned(bytes: &[u8], dispatch: Dispatch) -> impl Fn([i32; 2], u64) -> (Result<String, String>, u64) {
+fn returned(bytes: &[u8], dispatch: DispatchMode) -> impl Fn([i32; 2], u64) -> (Result<String, String>, u64) {
     let module = Module::from_bytes(bytes).unwrap();
     let function = Context::new([module]).unwrap().function("f0").unwrap();
     move |arguments: [i32; 2], fuel| {
@@ -360,7 +360,7 @@ fn returned(bytes: &[u8], dispatch: Dispatch) -> impl Fn([i32; 2], u64) -> (Resu
 #[test]
 fn a_loop_of_two_sequences_agrees() {
     let bytes = assemble(SEARCH).unwrap();
-    let (one_by_one, threaded) = (returned(&bytes, Dispatch::Loop), returned(&bytes, Dispatch::Threaded));
+    let (one_by_one, threaded) = (returned(&bytes, DispatchMode::Loop), returned(&bytes, DispatchMode::Threaded));
     let (mut returned, mut failed) = (0, 0);
     for length in [0, 1, 2, 3, 5, 7, 8, 9, 15, 40] {
         for buffer in 0..3 {
@@ -451,7 +451,7 @@ fn repeated_sequences_agree_whatever_their_registers_are() {
     for number in 0..2 * PROGRAMS {
         let text = repeated(&mut Random::of(number));
         let bytes = assemble(&text).unwrap_or_else(|error| panic!("program {number}: {error}\n{text}"));
-        let (one_by_one, threaded) = (returned(&bytes, Dispatch::Loop), returned(&bytes, Dispatch::Threaded));
+        let (one_by_one, threaded) = (returned(&bytes, DispatchMode::Loop), returned(&bytes, DispatchMode::Threaded));
         for fuel in [1, 2, 3, 5, 8, 50, 400] {
             let expected = one_by_one([5, 3], fuel);
             assert_eq!(threaded([5, 3], fuel), expected, "program {number} with fuel {fuel}:\n{text}");

@@ -6,7 +6,7 @@
 use vireo::asm::assemble;
 use vireo::hal::local::VmvxLoader;
 use vireo::hal::{ExecutableCachingMode, ExecutableLoader};
-use vireo::interp::{Dispatch, Limits, Tier, background};
+use vireo::interp::{DispatchMode, Limits, Tier, background};
 use vireo::vm::{Context, Module, Value};
 use vireo::{Result, vm_module};
 
@@ -81,7 +81,7 @@ fn context(file: &[u8], modules: usize) -> Vec<Context> {
     (0..modules).map(|_| context().expect("it has all it needs")).collect()
 }
 
-fn run(context: &Context, dispatch: Dispatch) -> usize {
+fn run(context: &Context, dispatch: DispatchMode) -> usize {
     let sum = context.function("m.sum").expect("it is exported");
     let results = sum.call_with(&[Value::I32(10)], Limits { dispatch, ..Limits::default() }).expect("it returns");
     let [Value::I32(55), Value::I32(seen)] = results.as_slice() else { panic!("{results:?}") };
@@ -101,15 +101,15 @@ fn each_module_has_its_own() {
     let file = assemble(PROGRAM).expect("it is a program");
     let contexts = context(&file, 3);
     let before = executable();
-    assert_eq!(run(&contexts[0], Dispatch::Threaded), before, "the interpreter needs no executable memory");
+    assert_eq!(run(&contexts[0], DispatchMode::Threaded), before, "the interpreter needs no executable memory");
     for (index, context) in contexts.iter().enumerate() {
         // Code of one module is in one mapping.
         let least = context.function("m.least").expect("it is exported");
-        let limits = Limits { dispatch: Dispatch::Compiled, ..Limits::default() };
+        let limits = Limits { dispatch: DispatchMode::Compiled, ..Limits::default() };
         assert_eq!(least.call_with(&[Value::I32(2), Value::I32(1)], limits).expect("it returns"), [Value::I32(1)]);
-        let seen = run(context, Dispatch::Compiled);
+        let seen = run(context, DispatchMode::Compiled);
         assert_eq!(seen, before + 1 + index, "{before} before");
-        assert_eq!(run(context, Dispatch::Compiled), seen, "code is made once");
+        assert_eq!(run(context, DispatchMode::Compiled), seen, "code is made once");
     }
     drop(contexts);
     assert_eq!(executable(), before, "code has outlived its module");
@@ -122,10 +122,10 @@ fn code_lives_as_long_as_a_module_does() {
         Context::new([host, module.clone()]).expect("it has all it needs")
     };
     let first = contexts();
-    let seen = run(&first, Dispatch::Compiled);
+    let seen = run(&first, DispatchMode::Compiled);
     drop(first);
     // A second context of the module finds the code.
-    assert_eq!(run(&contexts(), Dispatch::Compiled), seen);
+    assert_eq!(run(&contexts(), DispatchMode::Compiled), seen);
 }
 
 fn code_can_be_made_before_it_is_run() {
@@ -134,7 +134,7 @@ fn code_can_be_made_before_it_is_run() {
     assert!(context.function("m.least").expect("it is exported").compile().expect("this build has a compiler"));
     assert_eq!(executable(), before + 1);
     // The interpreter uses code that there is.
-    assert_eq!(run(context, Dispatch::Threaded), before + 1);
+    assert_eq!(run(context, DispatchMode::Threaded), before + 1);
 }
 
 fn kernels_are_compiled_when_they_are_loaded() {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use counting::Counting;
 use vireo::asm::assemble;
 use vireo::hal::{AllocaFlags, Buffer, BufferParams, BufferUsage, BuiltinOptions, Device, MemoryType, QueueAffinity};
-use vireo::interp::{Dispatch, Limits};
+use vireo::interp::{DispatchMode, Limits};
 use vireo::modules::hal::HalModule;
 use vireo::modules::hal_inline::HalInlineModule;
 use vireo::vm::{Context, List, Module, Value};
@@ -379,7 +379,7 @@ fn programs_have_no_more_memory_than_they_are_charged() -> Result<()> {
             let limits = Limits {
                 timeout: Some(Duration::from_secs(300)),
                 memory: Some(budget.clone()),
-                dispatch: Dispatch::Auto,
+                dispatch: DispatchMode::Auto,
                 ..policy.limits
             };
             let policy = SecurityPolicy { limits: limits.clone(), ..policy };

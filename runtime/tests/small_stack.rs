@@ -6,7 +6,7 @@ use std::thread;
 
 use vireo::asm::assemble;
 use vireo::hal::BuiltinOptions;
-use vireo::interp::{Dispatch, Limits};
+use vireo::interp::{DispatchMode, Limits};
 use vireo::modules::hal::HalModule;
 use vireo::modules::hal_inline::HalInlineModule;
 use vireo::status::StatusCode;
@@ -145,7 +145,7 @@ fn call(function: &'static str, arguments: &[i32], stack_bytes: usize) -> Vec<Re
         };
         thread::Builder::new().stack_size(NATIVE_STACK).spawn(body).unwrap().join().unwrap()
     };
-    [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled, Dispatch::Auto].map(run).into()
+    [DispatchMode::Loop, DispatchMode::Threaded, DispatchMode::Compiled, DispatchMode::Auto].map(run).into()
 }
 
 fn assert_returns(function: &'static str, arguments: &[i32], expected: i32) {

@@ -9,7 +9,7 @@ pub(crate) use crate::status::StatusCode;
 
 use crate::bytecode::{FunctionInfo, ModuleInfo, Names, Rules, VerifiedFunction, disassemble, verify_function};
 use crate::interp::{
-    BoundModule, BytecodeModule, ContextState, Dispatch, Import, ImportTarget, Invocation, Limits, ModuleList,
+    BoundModule, BytecodeModule, ContextState, DispatchMode, Import, ImportTarget, Invocation, Limits, ModuleList,
     ModuleState, Poll, TraceSink,
 };
 use crate::module::function_compiler;
@@ -151,7 +151,7 @@ pub(crate) fn run(cases: &[Case]) {
 
 /// The failures of a case, and in which tiers.
 fn failure(case: &Case) -> Option<String> {
-    let tiers = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled];
+    let tiers = [DispatchMode::Loop, DispatchMode::Threaded, DispatchMode::Compiled];
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
     for dispatch in tiers {
         let Err(why) = check(case, dispatch) else { continue };
@@ -169,7 +169,7 @@ fn failure(case: &Case) -> Option<String> {
     lines.reduce(|lines, line| format!("{lines}\n{line}"))
 }
 
-fn check(case: &Case, dispatch: Dispatch) -> Result<(), String> {
+fn check(case: &Case, dispatch: DispatchMode) -> Result<(), String> {
     let program = Arc::new(program(case)?);
     let mut state = ContextState::new(&program).map_err(|status| status.to_string())?;
     if let Some(ModuleState::Bytecode { globals, .. }) = state.modules.first_mut() {
@@ -219,7 +219,7 @@ fn call(
     program: &Arc<ModuleList>,
     args: &[Value],
     state: &mut ContextState,
-    dispatch: Dispatch,
+    dispatch: DispatchMode,
 ) -> Result<Vec<Value>, Status> {
     let target = ImportTarget { module: 0, function: 0 };
     // Small, so that endless recursion ends soon.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use vireo::asm::{assemble, disassemble};
-use vireo::interp::{Dispatch, Limits};
+use vireo::interp::{DispatchMode, Limits};
 use vireo::vm::{Context, Module, Value};
 use vireo::vmfb::Archive;
 
@@ -114,7 +114,7 @@ fn frames_have_room_for_arguments_that_code_does_not_name() {
     let bytes = assemble(text).unwrap();
     let archive = Archive::from_bytes(&bytes).unwrap();
     assert_eq!(archive.functions().next().map(|function| (function.slots, function.refs)), Some((3, 0)));
-    for dispatch in [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled] {
+    for dispatch in [DispatchMode::Loop, DispatchMode::Threaded, DispatchMode::Compiled] {
         let module = Module::from_bytes(&bytes).unwrap();
         let again = disassemble(module.archive().unwrap(), module.functions());
         assert_eq!(assemble(&again).unwrap(), bytes, "{again}");

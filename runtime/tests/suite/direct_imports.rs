@@ -3,7 +3,7 @@
 //! the same.
 
 use vireo::asm::assemble;
-use vireo::interp::{Dispatch, Limits};
+use vireo::interp::{DispatchMode, Limits};
 use vireo::vm::{Context, Module, Value};
 use vireo::{Fuel, Result, Status, StatusCode, vm_module};
 
@@ -176,7 +176,7 @@ vm.func @inner(%i0: i32) -> (i32) {
 }
 ";
 
-const DISPATCHERS: [Dispatch; 3] = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled];
+const DISPATCHERS: [DispatchMode; 3] = [DispatchMode::Loop, DispatchMode::Threaded, DispatchMode::Compiled];
 
 fn context() -> Context {
     let program = Module::from_bytes(&assemble(PROGRAM).unwrap()).unwrap();
@@ -193,7 +193,7 @@ fn call(name: &str, argument: i32) -> Result<Value> {
         let results: Vec<_> = (0..2).map(|_| call(name, &[Value::I32(argument)])).collect();
         (results, context.function("host.sum").and_then(|sum| sum.call(&[])))
     };
-    let expected = call(Dispatch::Loop, None);
+    let expected = call(DispatchMode::Loop, None);
     for dispatch in DISPATCHERS {
         for fuel in [None, Some(1 << 20)] {
             let found = call(dispatch, fuel);

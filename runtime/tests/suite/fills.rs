@@ -1,7 +1,7 @@
 //! Buffers that are filled as soon as they are allocated are not zeroed first by machine code; all others are.
 
 use vireo::asm::assemble;
-use vireo::interp::{Dispatch, Limits, Tier};
+use vireo::interp::{DispatchMode, Limits, Tier};
 use vireo::vm::{Context, Module, Value};
 
 /// Leaves memory that is no zeros to the allocator, then allocates a buffer of `%i2:3 = 4 * %i0` bytes as the text
@@ -62,9 +62,9 @@ fn outcome(text: &str, elements: i64) -> (Result<i32, String>, bool) {
             Err(status) => Err(status.to_string()),
         }
     };
-    let expected = call(Dispatch::Loop);
-    for dispatch in [Dispatch::Threaded, Dispatch::Compiled, Dispatch::Compiled] {
-        if dispatch != Dispatch::Compiled || Tier::Compiled.check().is_ok() {
+    let expected = call(DispatchMode::Loop);
+    for dispatch in [DispatchMode::Threaded, DispatchMode::Compiled, DispatchMode::Compiled] {
+        if dispatch != DispatchMode::Compiled || Tier::Compiled.check().is_ok() {
             assert_eq!(call(dispatch), expected, "{text}");
         }
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 use vireo::Result;
-use vireo::interp::{Dispatch, Limits};
+use vireo::interp::{DispatchMode, Limits};
 use vireo::vm::{Context, Module, Value};
 
 /// Vectors on which the result of a library function is a neighbour of the reference's.
@@ -116,7 +116,7 @@ fn replay(
     modules: &[Module; 2],
     record: &Json,
     tolerance: &Tolerance,
-    dispatch: Dispatch,
+    dispatch: DispatchMode,
     findings: &mut Findings,
 ) -> usize {
     let (op, name) = (text(&record["op"]), text(&record["function"]));
@@ -169,7 +169,7 @@ fn the_reference_and_we_agree_on_every_op() {
     for path in paths {
         // Machine code belongs to a module, so each way has a module of its own.
         let load = |dispatch| Ok((dispatch, [provider()?, Module::from_file(path.with_extension("vmfb"))?]));
-        let ways = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled].into_iter().map(load);
+        let ways = [DispatchMode::Loop, DispatchMode::Threaded, DispatchMode::Compiled].into_iter().map(load);
         let ways = match ways.collect::<Result<Vec<_>>>() {
             Ok(ways) => ways,
             Err(status) => {

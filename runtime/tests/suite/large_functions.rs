@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use vireo::asm::assemble;
-use vireo::interp::{Dispatch, Limits, Tier};
+use vireo::interp::{DispatchMode, Limits, Tier};
 use vireo::vm::{Context, Module, Value};
 
 use crate::skip::{Need, skipped};
@@ -46,10 +46,10 @@ fn is_baseline(text: &str) -> bool {
             let limits = Limits { dispatch, ..Limits::default() };
             context().function("f").unwrap().call_with(&[Value::I32(argument)], limits).unwrap()
         };
-        let expected = call(Dispatch::Loop);
-        assert_eq!(call(Dispatch::Threaded), expected);
+        let expected = call(DispatchMode::Loop);
+        assert_eq!(call(DispatchMode::Threaded), expected);
         if Tier::Compiled.check().is_ok() {
-            assert_eq!(call(Dispatch::Compiled), expected, "{argument}");
+            assert_eq!(call(DispatchMode::Compiled), expected, "{argument}");
         }
     }
     match compiled {

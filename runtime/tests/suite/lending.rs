@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use vireo::asm::assemble;
-use vireo::interp::{Dispatch, Limits};
+use vireo::interp::{DispatchMode, Limits};
 use vireo::vm::{Buffer, Context, Module, Obj, Object, Ref, Value};
 use vireo::{Result, StatusCode, vm_module};
 
@@ -144,7 +144,7 @@ fn call(name: &str) -> Result<(Vec<Value>, Arc<()>)> {
     let context = Context::new([Module::native(Host)?, Module::from_bytes(&assemble(PROGRAM).unwrap())?])?;
     let function = context.function(name)?;
     let mut outcome = None;
-    for dispatch in [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled] {
+    for dispatch in [DispatchMode::Loop, DispatchMode::Threaded, DispatchMode::Compiled] {
         let count = Arc::new(());
         let token = Value::Ref(Some(Obj::new(Token(count.clone())).into_ref()));
         let result = function.call_with(&[token], Limits { dispatch, ..Limits::default() });
@@ -198,7 +198,7 @@ fn a_panic_leaves_nothing_to_the_next_call() {
     let context =
         Context::new([Module::native(Host).unwrap(), Module::from_bytes(&assemble(PROGRAM).unwrap()).unwrap()]);
     let function = context.unwrap().function("m.panics").unwrap();
-    for dispatch in [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled] {
+    for dispatch in [DispatchMode::Loop, DispatchMode::Threaded, DispatchMode::Compiled] {
         let count = Arc::new(());
         let call = |value| {
             let token = Value::Ref(Some(Obj::new(Token(count.clone())).into_ref()));
@@ -239,7 +239,7 @@ fn globals_are_checked_at_each_load() {
     let [load, store] = ["m.load", "m.store"].map(|name| context.function(name).unwrap());
     let buffer = Value::from(Obj::new(Buffer::copy_of(&[1; 8]).unwrap()));
     let token = Value::Ref(Some(Obj::new(Token(Arc::default())).into_ref()));
-    for dispatch in [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled] {
+    for dispatch in [DispatchMode::Loop, DispatchMode::Threaded, DispatchMode::Compiled] {
         for value in [&Value::Ref(None), &token, &buffer, &buffer, &token, &Value::Ref(None), &buffer] {
             store.call_with(std::slice::from_ref(value), Limits { dispatch, ..Limits::default() }).unwrap();
             let loaded = load.call_with(&[], Limits { dispatch, ..Limits::default() });

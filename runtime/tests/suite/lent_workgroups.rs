@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use vireo::asm::assemble;
-use vireo::interp::{Dispatch, LendableObjects, Limits};
+use vireo::interp::{DispatchMode, LendableObjects, Limits};
 use vireo::vm::list::ListType;
 use vireo::vm::{Buffer, Context, List, Module, Obj, Ref};
 use vireo::{Result, Status, StatusCode, vm_module};
@@ -95,7 +95,7 @@ fn list_of_buffers() -> List {
 type Observed = Vec<(String, Vec<Vec<u8>>)>;
 
 /// Runs two dispatches of eight workgroups, and goes on after a workgroup that has failed.
-fn observe(text: &str, dispatch: Dispatch) -> Observed {
+fn observe(text: &str, dispatch: DispatchMode) -> Observed {
     let bytes = assemble(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let modules = [Module::native(Host).expect("is a module"), Module::from_bytes(&bytes).expect("loads")];
     let context = Context::with_limits(modules, Limits { dispatch, ..Limits::default() }).expect("starts");
@@ -159,8 +159,8 @@ fn observe(text: &str, dispatch: Dispatch) -> Observed {
 /// The effects of a program with this body, on every dispatcher.
 fn check(body: &str) -> Observed {
     let text = format!("{HEADER}{body}{SECOND}");
-    let expected = observe(&text, Dispatch::Loop);
-    for dispatch in [Dispatch::Threaded, Dispatch::Compiled] {
+    let expected = observe(&text, DispatchMode::Loop);
+    for dispatch in [DispatchMode::Threaded, DispatchMode::Compiled] {
         assert_eq!(observe(&text, dispatch), expected, "{dispatch:?}\n{text}");
     }
     expected

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use vireo::Fuel;
 use vireo::asm::assemble;
-use vireo::interp::{Dispatch, Limits};
+use vireo::interp::{DispatchMode, Limits};
 use vireo::vm::{Buffer, Context, Function, Module, Obj, Value};
 
 use crate::skip::{Need, skipped};
@@ -246,7 +246,7 @@ fn buffers() -> Vec<Obj<Buffer>> {
 }
 
 /// The outcome of a call, and memory after it.
-fn outcome(function: &Function, case: Case, dispatch: Dispatch) -> (String, Vec<Vec<u8>>) {
+fn outcome(function: &Function, case: Case, dispatch: DispatchMode) -> (String, Vec<Vec<u8>>) {
     let buffers = buffers();
     let mut args: Vec<Value> =
         case.buffers.iter().map(|index| Value::Ref(Some(buffers[*index].clone().into_ref()))).collect();
@@ -270,7 +270,7 @@ fn scalar_loops_leave_memory_as_the_interpreter_does() {
 /// Calls functions with all cases.
 fn check_all(program: &str, names: &[&str]) {
     let bytes = assemble(program).expect("it is a program");
-    let [interpreted, compiled] = [Dispatch::Loop, Dispatch::Compiled].map(|dispatch| {
+    let [interpreted, compiled] = [DispatchMode::Loop, DispatchMode::Compiled].map(|dispatch| {
         (Context::new([Module::from_bytes(&bytes).expect("it is a module")]).expect("it imports nothing"), dispatch)
     });
     for name in names {

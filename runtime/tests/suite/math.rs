@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use vireo::interp::{Dispatch, Limits};
+use vireo::interp::{DispatchMode, Limits};
 use vireo::vm::{Context, Module, Value};
 
 /// Functions that are within 0.5001 units in the last place; all others are correctly rounded.
@@ -15,7 +15,7 @@ fn fixtures() -> PathBuf {
 }
 
 /// Functions that take and return the bits of floats, one for each op: those of the golden corpus.
-fn context(width: u32, dispatch: Dispatch) -> Context {
+fn context(width: u32, dispatch: DispatchMode) -> Context {
     let module = |name: &str| Module::from_file(fixtures().join(format!("golden/{name}.vmfb"))).expect("it loads");
     let modules = [module("provider"), module(&format!("float{width}"))];
     Context::with_limits(modules, Limits { dispatch, ..Limits::default() }).expect("a context")
@@ -46,7 +46,7 @@ fn distance(width: u32, expected: &str, actual: u64) -> u64 {
 fn compare(width: u32) {
     let record = fs::read_to_string(fixtures().join("math/cases.txt")).expect("the record");
     let suffix = format!(".f{width}");
-    for dispatch in [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled] {
+    for dispatch in [DispatchMode::Loop, DispatchMode::Threaded, DispatchMode::Compiled] {
         let context = context(width, dispatch);
         let (mut count, mut off) = (0, 0);
         for line in record.lines() {

@@ -3,7 +3,7 @@
 
 use vireo::Fuel;
 use vireo::asm::assemble;
-use vireo::interp::{Dispatch, Limits};
+use vireo::interp::{DispatchMode, Limits};
 use vireo::status::StatusCode;
 use vireo::vm::{Context, Module, Value};
 
@@ -253,7 +253,7 @@ vm.func @leaf() -> () {
 }
 ";
 
-const DISPATCHES: [Dispatch; 3] = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled];
+const DISPATCHES: [DispatchMode; 3] = [DispatchMode::Loop, DispatchMode::Threaded, DispatchMode::Compiled];
 
 fn context() -> Context {
     let bytes = assemble(PROGRAM).unwrap_or_else(|error| panic!("{error}"));
@@ -265,7 +265,14 @@ fn numbers(values: &[i32]) -> Vec<Value> {
 }
 
 /// Results or status of a call, and the steps that were left.
-fn outcome(context: &Context, name: &str, args: &[i32], dispatch: Dispatch, steps: u64, stack_bytes: usize) -> String {
+fn outcome(
+    context: &Context,
+    name: &str,
+    args: &[i32],
+    dispatch: DispatchMode,
+    steps: u64,
+    stack_bytes: usize,
+) -> String {
     let fuel = Fuel::new(steps);
     let limits = Limits { dispatch, fuel: Some(fuel.clone()), stack_bytes, ..Limits::default() };
     let outcome = match context.function(name).unwrap().call_with(&numbers(args), limits) {
@@ -356,7 +363,7 @@ fn cancelled_in_the_middle() {
     // On a machine that is busy elsewhere a short time may pass before the calls are deep; `fib` of 60 takes hours.
     let deep = [20, 200, 2_000, 20_000].map(std::time::Duration::from_millis).into_iter().any(|timeout| {
         let deadline = Some(std::time::Instant::now() + timeout);
-        let limits = Limits { dispatch: Dispatch::Compiled, deadline, ..Limits::default() };
+        let limits = Limits { dispatch: DispatchMode::Compiled, deadline, ..Limits::default() };
         let status = context.function("fib").unwrap().call_with(&numbers(&[60]), limits).unwrap_err();
         assert_eq!(status.code(), StatusCode::DeadlineExceeded, "{status}");
         status.backtrace().len() > 5
@@ -375,8 +382,8 @@ fn threads_compile_what_they_call_at_the_same_time() {
                 scope.spawn(move || {
                     let context = Context::new([module]).unwrap();
                     let args = if name == "fib" { vec![12] } else { vec![12, 5] };
-                    let expected = outcome(&context, name, &args, Dispatch::Loop, STEPS, STACK);
-                    assert_eq!(outcome(&context, name, &args, Dispatch::Compiled, STEPS, STACK), expected);
+                    let expected = outcome(&context, name, &args, DispatchMode::Loop, STEPS, STACK);
+                    assert_eq!(outcome(&context, name, &args, DispatchMode::Compiled, STEPS, STACK), expected);
                 });
             }
         });
@@ -419,7 +426,7 @@ fn threads_share_the_functions_of_a_module() {
         };
         assert!(done == all && reports.is_sorted(), "{reports:?}");
         assert_eq!(context.machine_code(0).functions, count);
-        let [expected, compiled] = [Dispatch::Loop, Dispatch::Compiled]
+        let [expected, compiled] = [DispatchMode::Loop, DispatchMode::Compiled]
             .map(|dispatch| outcome(&context, "f0", &[200], dispatch, STEPS, STACK));
         assert_eq!(compiled, expected);
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use vireo::abi::Step;
 use vireo::asm::assemble;
-use vireo::interp::{Dispatch, Limits};
+use vireo::interp::{DispatchMode, Limits};
 use vireo::vm::{BoxedWaitSource, Context, Module, Obj, Object, Value};
 use vireo::{Result, Status, StatusCode, vm_module};
 
@@ -188,7 +188,7 @@ vm.func @adds(%i0: i32, %i1: i32) -> (i32) {
 }
 ";
 
-const DISPATCHES: [Dispatch; 3] = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled];
+const DISPATCHES: [DispatchMode; 3] = [DispatchMode::Loop, DispatchMode::Threaded, DispatchMode::Compiled];
 const NAMES: [&str; 6] = ["down", "up", "wide", "many", "begins", "heavy"];
 
 /// A function that needs so many values at a time that its native frame is too large for calls of its own.

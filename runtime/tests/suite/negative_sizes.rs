@@ -3,7 +3,7 @@
 
 use vireo::asm::assemble;
 use vireo::hal::create_device;
-use vireo::interp::{Dispatch, Limits};
+use vireo::interp::{DispatchMode, Limits};
 use vireo::modules::hal::HalModule;
 use vireo::modules::hal_inline::HalInlineModule;
 use vireo::vm::{Context, Module, Value};
@@ -99,7 +99,7 @@ vm.func @{name}(%i0: i32, %i2:3: i64) -> () {{
 #[test]
 fn negative_sizes_are_named() {
     let program = program();
-    for dispatch in [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled] {
+    for dispatch in [DispatchMode::Loop, DispatchMode::Threaded, DispatchMode::Compiled] {
         for memory in [None, Some(MemoryBudget::new(64 << 20))] {
             let limits = Limits { dispatch, memory, ..Limits::default() };
             let device = create_device("local-sync").unwrap();

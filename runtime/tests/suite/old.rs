@@ -10,7 +10,7 @@ use serde::Deserialize;
 use vireo::asm::{assemble, disassemble};
 use vireo::hal::local::{NoImports, default_loaders};
 use vireo::hal::{BufferViewRef, Device, Fence, create_device};
-use vireo::interp::{Dispatch, Limits};
+use vireo::interp::{DispatchMode, Limits};
 use vireo::modules::check::Collector;
 use vireo::modules::hal::HalModule;
 use vireo::modules::hal_inline::HalInlineModule;
@@ -21,8 +21,8 @@ use vireo::{Status, StatusCode};
 use super::models::calls::{arguments, download};
 use super::models::fixtures::parse_tensor;
 
-const WAYS: [(&str, Dispatch); 3] =
-    [("Loop", Dispatch::Loop), ("Threaded", Dispatch::Threaded), ("Compiled", Dispatch::Compiled)];
+const WAYS: [(&str, DispatchMode); 3] =
+    [("Loop", DispatchMode::Loop), ("Threaded", DispatchMode::Threaded), ("Compiled", DispatchMode::Compiled)];
 
 /// One call of `cases.json`.
 #[derive(Deserialize)]
@@ -64,7 +64,12 @@ fn local_sync() -> Arc<dyn Device> {
 }
 
 /// A context of a program with every module that it may import from.
-fn load(device: &Arc<dyn Device>, file: &Path, dispatch: Dispatch, collector: &Collector) -> vireo::Result<Context> {
+fn load(
+    device: &Arc<dyn Device>,
+    file: &Path,
+    dispatch: DispatchMode,
+    collector: &Collector,
+) -> vireo::Result<Context> {
     let modules = [
         Module::native(HalModule::new(vec![Arc::clone(device)]))?,
         Module::native(HalInlineModule::new(device.allocator()))?,
@@ -110,7 +115,7 @@ fn programs_of_all_releases_answer_alike_in_every_mode() {
     let (mut passed, mut failures) = (0, Vec::new());
     for (program, calls) in &cases {
         for (name, file) in programs(program) {
-            let threads = ("local-task", "Threaded", Dispatch::Threaded);
+            let threads = ("local-task", "Threaded", DispatchMode::Threaded);
             for (device, way, dispatch) in
                 WAYS.map(|(way, dispatch)| ("local-sync", way, dispatch)).into_iter().chain([threads])
             {
@@ -198,7 +203,7 @@ fn expectations_have_a_tolerance() {
     let mut releases = 0;
     for (name, file) in programs("check") {
         let collector = Collector::default();
-        let context = load(&local_sync(), &file, Dispatch::default(), &collector).expect("it loads");
+        let context = load(&local_sync(), &file, DispatchMode::default(), &collector).expect("it loads");
         context.function("near").expect("it is exported").call(&[]).expect("it runs");
         assert_eq!(collector.take().unmet, [], "{name}");
         context.function("far").expect("it is exported").call(&[]).expect("it runs");
@@ -287,7 +292,7 @@ fn sum(name: &str, third: &str, fourth: &str) -> String {
     )
 }
 
-fn called(file: &[u8], name: &str, dispatch: Dispatch) -> Vec<Value> {
+fn called(file: &[u8], name: &str, dispatch: DispatchMode) -> Vec<Value> {
     let module = Module::from_bytes(file).expect("it loads");
     // The copies of arguments are no reason to leave a function to the interpreter.
     if let Ok(compiled) = module.compiled(0) {
@@ -333,7 +338,7 @@ fn the_version_of_hal_tells_where_arguments_are() {
     let in_order = in_order.replace("%i4, %i4", "%i4, %i2:3");
     for (version, third) in [(5, Value::I32(0)), (6, Value::I32(3))] {
         let file = of_version(&format!("{hal} {version}\n{in_order}"), 15);
-        let value = called(&file, "f", Dispatch::default())[2].clone();
+        let value = called(&file, "f", DispatchMode::default())[2].clone();
         assert_eq!(value, third, "version {version} of hal");
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use vireo::abi::Step;
 use vireo::asm::assemble;
-use vireo::interp::{Dispatch, Limits};
+use vireo::interp::{DispatchMode, Limits};
 
 use vireo::vm::{BoxedWaitSource, Context, Module, Value};
 use vireo::{Result, Status, StatusCode, vm_module};
@@ -156,7 +156,7 @@ fn context() -> Context {
     Context::new([Module::native(Host::default()).unwrap(), module(OTHER), module(PROGRAM)]).unwrap()
 }
 
-const DISPATCHERS: [Dispatch; 3] = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled];
+const DISPATCHERS: [DispatchMode; 3] = [DispatchMode::Loop, DispatchMode::Threaded, DispatchMode::Compiled];
 
 /// The results of a function, or its status with the backtrace: the same under all dispatchers, and again in the same
 /// context.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use vireo::abi::Step;
 use vireo::asm::assemble;
-use vireo::interp::{Dispatch, Limits};
+use vireo::interp::{DispatchMode, Limits};
 use vireo::vm::{BoxedWaitSource, Context, Module, Obj, Object, PassedList, Ref, TypedFunction, Value, WaitSource};
 use vireo::{Cancellation, Fuel, MemoryBudget, Result, Status, StatusCode, vm_module};
 
@@ -211,7 +211,7 @@ vm.func @count() -> (i32) {
 }
 ";
 
-const DISPATCHES: [Dispatch; 3] = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled];
+const DISPATCHES: [DispatchMode; 3] = [DispatchMode::Loop, DispatchMode::Threaded, DispatchMode::Compiled];
 
 fn with_host(host: Host, limits: Limits) -> Context {
     let program = assemble(PROGRAM).unwrap_or_else(|error| panic!("{error}"));

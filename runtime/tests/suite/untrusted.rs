@@ -7,7 +7,7 @@ use std::time::Duration;
 use vireo::asm::assemble;
 use vireo::hal::local::{ImportProvider, NoImports, default_loaders, loaders_for};
 use vireo::hal::*;
-use vireo::interp::{Dispatch, Limits};
+use vireo::interp::{DispatchMode, Limits};
 use vireo::modules::check::Collector;
 use vireo::modules::hal::HalModule;
 use vireo::modules::hal_inline::HalInlineModule;
@@ -17,10 +17,10 @@ use vireo::modules::vmvx::VmvxModule;
 use vireo::vm::{Buffer as VmBuffer, Context, Module, Ref, Value};
 use vireo::{Fuel, MemoryBudget, Result, SecurityPolicy, StatusCode};
 
-const WAYS: [Dispatch; 3] = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled];
+const WAYS: [DispatchMode; 3] = [DispatchMode::Loop, DispatchMode::Threaded, DispatchMode::Compiled];
 
 /// An untrusted policy with less of everything, so that tests get there soon.
-fn policy(dispatch: Dispatch) -> SecurityPolicy {
+fn policy(dispatch: DispatchMode) -> SecurityPolicy {
     let policy = SecurityPolicy::untrusted();
     let limits = Limits {
         timeout: Some(Duration::from_secs(300)),
@@ -424,7 +424,7 @@ fn fuel_ends_loops() {
 
 #[test]
 fn device_memory_is_that_of_the_session() {
-    let policy = policy(Dispatch::Auto);
+    let policy = policy(DispatchMode::Auto);
     let memory = policy.limits.memory.clone().expect("is limited");
     for uri in ["local-sync", "local-task", "null"] {
         let device = device(&policy, uri);
@@ -448,7 +448,7 @@ fn device_memory_is_that_of_the_session() {
 
 #[test]
 fn transient_memory_shows_nothing_of_what_was_there() {
-    let device = device(&policy(Dispatch::Auto), "local-sync");
+    let device = device(&policy(DispatchMode::Auto), "local-sync");
     for size in [64, 4096, 1 << 20] {
         for _ in 0..3 {
             let (params, flags) = (BufferParams::default(), AllocaFlags::empty());
@@ -532,7 +532,7 @@ fn kernels_are_held_to_the_limits() {
             ("recurse", [1, 1, 1], StatusCode::ResourceExhausted, "stack overflow"),
             ("list", [1, 1, 1], StatusCode::ResourceExhausted, " bytes requested for a list, "),
         ] {
-            let mut policy = policy(Dispatch::Auto);
+            let mut policy = policy(DispatchMode::Auto);
             if code == StatusCode::DeadlineExceeded {
                 policy.limits.timeout = Some(Duration::from_millis(50));
             }

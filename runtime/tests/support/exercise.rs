@@ -19,7 +19,7 @@ use vireo::hal::{
     ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo, ExecutableLoader, Fence, QueueAffinity,
     WHOLE_BUFFER, buffer_from_bytes, buffer_to_vec,
 };
-use vireo::interp::{Dispatch, Limits, Tier, TraceSink};
+use vireo::interp::{DispatchMode, Limits, Tier, TraceSink};
 use vireo::modules::hal::HalModule;
 use vireo::status::StatusCode;
 use vireo::vm::convention::{Argument, Kind};
@@ -127,7 +127,7 @@ pub struct Outcome {
 }
 
 /// The policy under which programs are fuzzed.
-fn policy(dispatch: Dispatch) -> SecurityPolicy {
+fn policy(dispatch: DispatchMode) -> SecurityPolicy {
     let policy = SecurityPolicy::untrusted();
     let limits = Limits {
         stack_bytes: 1 << 20,
@@ -135,7 +135,7 @@ fn policy(dispatch: Dispatch) -> SecurityPolicy {
         timeout: Some(CALL_TIME),
         memory: Some(MemoryBudget::new(32 << 20)),
         dispatch,
-        tier: if dispatch == Dispatch::Compiled { Tier::Compiled } else { Tier::Interpreter },
+        tier: if dispatch == DispatchMode::Compiled { Tier::Compiled } else { Tier::Interpreter },
         ..policy.limits
     };
     SecurityPolicy { limits, ..policy }
@@ -160,7 +160,7 @@ pub fn exercise(bytes: &[u8], helpers: &[Module]) -> Outcome {
     let mut outcome = Outcome { loaded: false, calls: 0, returned: 0 };
     let Ok(module) = Module::from_bytes(bytes) else { return outcome };
     outcome.loaded = true;
-    let ways = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled];
+    let ways = [DispatchMode::Loop, DispatchMode::Threaded, DispatchMode::Compiled];
     // Machine code belongs to a module, so each way has a module of its own.
     let programs = ways.map(|dispatch| Program::new(&Module::from_bytes(bytes)?, helpers, dispatch));
     if !programs[1..].iter().all(|other| agree(&programs[0], other, |_, _| true, "the initialiser")) {
@@ -238,7 +238,7 @@ struct Program {
 }
 
 impl Program {
-    fn new(module: &Module, helpers: &[Module], dispatch: Dispatch) -> Result<Program> {
+    fn new(module: &Module, helpers: &[Module], dispatch: DispatchMode) -> Result<Program> {
         let policy = policy(dispatch);
         let device = device(&policy, policy.limits.clone());
         let hal = Module::native(HalModule::new(vec![device.clone()]))?;
@@ -272,7 +272,7 @@ const BINDING_BYTES: usize = 16 << 10;
 /// If the dispatchers do not agree on what becomes of a kernel.
 pub fn exercise_kernels(bytes: &[u8]) -> Outcome {
     let mut outcome = Outcome { loaded: false, calls: 0, returned: 0 };
-    let ways = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled].map(|dispatch| {
+    let ways = [DispatchMode::Loop, DispatchMode::Threaded, DispatchMode::Compiled].map(|dispatch| {
         let policy = policy(dispatch);
         let fuel = Some(Fuel::new(200_000));
         let device = device(&policy, Limits { fuel, ..policy.limits.clone() });

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use vireo::abi::Step;
-use vireo::interp::{CodeShape, Dispatch, Limits, TraceSink};
+use vireo::interp::{CodeShape, DispatchMode, Limits, TraceSink};
 use vireo::vm::{BoxedWaitSource, Buffer, Context, Module, Obj, Value};
 use vireo::{Fuel, Result, Status, StatusCode, vm_module};
 
@@ -15,8 +15,12 @@ use soon::Soon;
 /// The arguments of `f0` of a program.
 pub const ARGUMENTS: [[i32; 2]; 4] = [[0, 0], [1, 9], [100, -7], [i32::MIN, i32::MAX]];
 // Machine code belongs to a module, so each way has a module of its own.
-const WAYS: [(Dispatch, bool); 4] =
-    [(Dispatch::Loop, false), (Dispatch::Threaded, false), (Dispatch::Compiled, false), (Dispatch::Compiled, true)];
+const WAYS: [(DispatchMode, bool); 4] = [
+    (DispatchMode::Loop, false),
+    (DispatchMode::Threaded, false),
+    (DispatchMode::Compiled, false),
+    (DispatchMode::Compiled, true),
+];
 
 /// Of each call the values or the status, as text.
 pub type Outcomes = Vec<Result<String, String>>;
@@ -72,7 +76,7 @@ impl TraceSink for Reports {
 }
 
 /// The outcomes of all arguments in one way. Machine code may have to be made in `baseline` mode.
-fn outcomes(bytes: &[u8], (dispatch, baseline): (Dispatch, bool)) -> Result<Outcomes> {
+fn outcomes(bytes: &[u8], (dispatch, baseline): (DispatchMode, bool)) -> Result<Outcomes> {
     let reports = Arc::new(Reports::default());
     let mut module = Module::from_bytes(bytes)?;
     module.set_code_shape(CodeShape { baseline, ..CodeShape::default() });

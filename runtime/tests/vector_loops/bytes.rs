@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use vireo::asm::assemble;
-use vireo::interp::{CodeShape, Dispatch, Limits, verify_between_passes};
+use vireo::interp::{CodeShape, DispatchMode, Limits, verify_between_passes};
 use vireo::vm::{Buffer, Context, Module, Obj, Value};
 
 use super::has_lanes;
@@ -231,7 +231,7 @@ fn elementwise(signs: [&str; 2], body: &str) -> String {
 const BYTES: usize = 0x1_0000;
 
 /// Calls a program with three buffers and a length. Gives what it says, and the bytes of the first buffer.
-fn outcome(context: &Context, buffers: [&Value; 3], length: i64, dispatch: Dispatch) -> String {
+fn outcome(context: &Context, buffers: [&Value; 3], length: i64, dispatch: DispatchMode) -> String {
     let mut args: Vec<Value> = buffers.into_iter().cloned().collect();
     args.extend([length, 0x1_2345_6780, 0, 0, 0, 0, 0].map(Value::I64));
     let function = context.function("f").expect("it is exported");
@@ -309,7 +309,7 @@ fn bytes_become_lanes_where_they_determine_the_results() {
                 // From the last pairs on, too, as the loop counts from zero.
                 let first = if length % 2 == 0 { BYTES - length } else { 0 };
                 let [a, b] = [&operands[0][first..], &operands[1][first..]].map(|bytes| reference(&buffer(bytes)));
-                let [expected, actual] = [Dispatch::Loop, Dispatch::Compiled].map(|dispatch| {
+                let [expected, actual] = [DispatchMode::Loop, DispatchMode::Compiled].map(|dispatch| {
                     let out = buffer(&vec![0x55; length + 40]);
                     let result = outcome(&context, [&reference(&out), &a, &b], length as i64, dispatch);
                     (result, out.to_vec())
@@ -345,7 +345,7 @@ fn bytes_that_overlap_or_cannot_be_accessed_are_left_to_the_interpreter() {
     ];
     for (number, arguments) in cases.into_iter().enumerate() {
         for length in 1..=150 {
-            let [expected, actual] = [Dispatch::Loop, Dispatch::Compiled].map(|dispatch| {
+            let [expected, actual] = [DispatchMode::Loop, DispatchMode::Compiled].map(|dispatch| {
                 let all = buffer(&bytes);
                 let [out, a, b] = arguments(&all);
                 let result = outcome(&context, [&out, &a, &b], length, dispatch);

@@ -2,7 +2,7 @@
 
 use vireo::Fuel;
 use vireo::asm::assemble;
-use vireo::interp::{Dispatch, Limits, verify_between_passes};
+use vireo::interp::{DispatchMode, Limits, verify_between_passes};
 use vireo::vm::{Buffer, Context, Module, Obj, Value};
 
 use super::has_lanes;
@@ -69,7 +69,7 @@ vm.func @last(%r0: !vm.buffer, %i0:1: i64) -> () {
 /// memory, which are the same.
 fn counted(context: &Context, name: &str, numbers: &[i64], fuel: u64) -> (Option<String>, u64, Vec<u8>) {
     let function = context.function(name).expect("it is exported");
-    let [expected, actual] = [Dispatch::Loop, Dispatch::Compiled].map(|dispatch| {
+    let [expected, actual] = [DispatchMode::Loop, DispatchMode::Compiled].map(|dispatch| {
         let (buffer, fuel) = (Obj::new(Buffer::copy_of(&[0; 4 * 300]).expect("there is memory")), Fuel::new(fuel));
         let mut args = vec![Value::Ref(Some(buffer.clone().into_ref()))];
         args.extend(numbers.iter().copied().map(Value::I64));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use vireo::Fuel;
 use vireo::asm::assemble;
-use vireo::interp::{CodeShape, Dispatch, Limits, verify_between_passes};
+use vireo::interp::{CodeShape, DispatchMode, Limits, verify_between_passes};
 use vireo::vm::{Buffer, Context, Function, Module, Obj, Value};
 
 use super::bytes::{self, has_byte_lanes};
@@ -64,7 +64,7 @@ pub fn view(of: &Obj<Buffer>, offset: usize, is_mutable: bool) -> Obj<Buffer> {
 
 /// The outcome of a call within this fuel: the values by their bits, except that NaNs are alike, the fuel that it used,
 /// and memory likewise.
-fn outcome(function: &Function, call: Call, fuel: u64, dispatch: Dispatch) -> (String, Vec<u32>) {
+fn outcome(function: &Function, call: Call, fuel: u64, dispatch: DispatchMode) -> (String, Vec<u32>) {
     let buffers = buffers();
     let mut args: Vec<Value> =
         call.buffers.iter().map(|index| Value::Ref(Some(buffers[*index].clone().into_ref()))).collect();
@@ -117,10 +117,10 @@ fn run(write: fn(&mut Random, &mut Random) -> String, first: u64, count: u64) {
             let call = call(&mut random, &mut divisors);
             // Some run out of it in the middle of a loop.
             let fuel = [u64::MAX, u64::MAX, random.below(100), random.below(10_000)][random.below(4) as usize];
-            let expected = outcome(&interpreted.function("f").expect("it is exported"), call, fuel, Dispatch::Loop);
+            let expected = outcome(&interpreted.function("f").expect("it is exported"), call, fuel, DispatchMode::Loop);
             for (lanes, context) in &compiled {
                 let function = context.function("f").expect("it is exported");
-                let actual = outcome(&function, call, fuel, Dispatch::Compiled);
+                let actual = outcome(&function, call, fuel, DispatchMode::Compiled);
                 let what = format!("program {number} with {lanes} lanes, {fuel} steps and {call:?}");
                 compare(&expected, &actual, &what, &text);
             }

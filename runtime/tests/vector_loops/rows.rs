@@ -3,7 +3,7 @@
 
 use vireo::Fuel;
 use vireo::asm::assemble;
-use vireo::interp::{CodePart, CodeShape, Dispatch, Limits, verify_between_passes};
+use vireo::interp::{CodePart, CodeShape, DispatchMode, Limits, verify_between_passes};
 use vireo::vm::{Buffer, Context, Module, Obj, Value};
 
 use super::has_lanes;
@@ -144,9 +144,9 @@ fn call(bytes: &[u8], lengths: [usize; 3], numbers: [i64; 3], fuel: u64) -> (Opt
         let failure = function.call_with(&args, limits).err().map(|status| status.to_string());
         (failure, fuel.used(), buffers[0].to_vec())
     };
-    let expected = outcome(0, Dispatch::Loop);
+    let expected = outcome(0, DispatchMode::Loop);
     for lanes in [8, 16] {
-        let actual = outcome(lanes, Dispatch::Compiled);
+        let actual = outcome(lanes, DispatchMode::Compiled);
         let what = format!("{numbers:?} with {lanes} lanes and fuel {fuel}");
         assert_eq!((&actual.0, actual.1), (&expected.0, expected.1), "{what}");
         assert!(actual.2 == expected.2, "{what}: memory differs");

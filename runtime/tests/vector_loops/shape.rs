@@ -1,7 +1,7 @@
 //! Which loops become vectors, and what is known after them.
 
 use vireo::asm::assemble;
-use vireo::interp::{CodeShape, Dispatch, Limits, verify_between_passes};
+use vireo::interp::{CodeShape, DispatchMode, Limits, verify_between_passes};
 use vireo::vm::{Buffer, Context, Module, Obj, Value};
 
 use super::has_lanes;
@@ -41,7 +41,7 @@ fn the_test_of_a_vector_loop_is_known_after_it() {
     let context = Context::new([module]).expect("it needs nothing");
     let function = context.function("f").expect("it is exported");
     for length in [0_i64, 1, 7, 8, 64, 100, 128] {
-        for dispatch in [Dispatch::Loop, Dispatch::Compiled] {
+        for dispatch in [DispatchMode::Loop, DispatchMode::Compiled] {
             let buffer = Obj::new(Buffer::copy_of(&[0; 512]).expect("there is memory"));
             let args = [Value::Ref(Some(buffer.into_ref())), Value::I64(length)];
             let results = function.call_with(&args, Limits { dispatch, ..Limits::default() }).expect("it succeeds");
@@ -363,7 +363,7 @@ fn rectangles_become_vectors_of_columns() {
         let count = |what: &str| compiled.parts.iter().filter(|part| part.text.contains(what)).count();
         assert!(count("LoadLanes") >= 2 && count("StoreLanes") >= 1, "{lanes} lanes: {} stores", count("StoreLanes"));
         let context = Context::new([shaped]).expect("it needs nothing");
-        let [expected, actual] = [Dispatch::Loop, Dispatch::Compiled].map(|dispatch| {
+        let [expected, actual] = [DispatchMode::Loop, DispatchMode::Compiled].map(|dispatch| {
             let bytes: Vec<u8> = (0..400).flat_map(|index| ((index * 37 % 101) as f32).to_le_bytes()).collect();
             let [out, from] =
                 [&bytes[..1024], &bytes[..]].map(|bytes| Obj::new(Buffer::copy_of(bytes).expect("there is memory")));

@@ -3,7 +3,7 @@
 
 use vireo::Fuel;
 use vireo::asm::assemble;
-use vireo::interp::{CodeShape, Dispatch, Limits, verify_between_passes};
+use vireo::interp::{CodeShape, DispatchMode, Limits, verify_between_passes};
 use vireo::vm::{Buffer, Context, Module, Obj, Value};
 
 use super::has_lanes;
@@ -89,7 +89,7 @@ const NAMES: [&str; 2] = ["two", "three"];
 fn on_both(context: &Context, name: &str, numbers: [i64; 4], fuel: u64) -> (Option<String>, u64, Vec<u8>) {
     let function = context.function(name).expect("it is exported");
     let scale: Vec<u8> = (1..=64_u32).flat_map(u32::to_le_bytes).collect();
-    let [expected, actual] = [Dispatch::Loop, Dispatch::Compiled].map(|dispatch| {
+    let [expected, actual] = [DispatchMode::Loop, DispatchMode::Compiled].map(|dispatch| {
         let buffer = |bytes: &[u8]| Obj::new(Buffer::copy_of(bytes).expect("there is memory"));
         let (out, scale, fuel) = (buffer(&[0; 4 * 2048]), buffer(&scale), Fuel::new(fuel));
         let mut args = vec![Value::Ref(Some(out.clone().into_ref())), Value::Ref(Some(scale.into_ref()))];

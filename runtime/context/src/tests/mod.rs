@@ -130,7 +130,7 @@ fn program_with(modules: Vec<BoundModule>, sink: Arc<dyn TraceSink>) -> (Arc<Mod
 
 thread_local! {
     /// How the invocations of this thread are dispatched.
-    static DISPATCH: Cell<Dispatch> = const { Cell::new(Dispatch::Loop) };
+    static DISPATCH: Cell<DispatchMode> = const { Cell::new(DispatchMode::Loop) };
 }
 
 /// An invocation that holds its program.
@@ -491,15 +491,15 @@ fn invocations_can_move_between_threads() {
 
 #[test]
 fn everything_holds_for_the_threaded_dispatcher() {
-    everything_holds(Dispatch::Threaded);
+    everything_holds(DispatchMode::Threaded);
 }
 
 #[test]
 fn everything_holds_for_machine_code() {
-    everything_holds(Dispatch::Compiled);
+    everything_holds(DispatchMode::Compiled);
 }
 
-fn everything_holds(dispatch: Dispatch) {
+fn everything_holds(dispatch: DispatchMode) {
     DISPATCH.set(dispatch);
     let tests: [fn(); 16] = [
         spans_are_a_count_and_tuples,

@@ -4,7 +4,7 @@
 use vireo_module::asm::assemble;
 use vireo_vm::{Buffer, Obj, Value};
 
-use crate::interp::{Dispatch, Limits};
+use crate::interp::{DispatchMode, Limits};
 use crate::limits::Fuel;
 use crate::{Context, Module};
 
@@ -146,7 +146,7 @@ const BYTES: [u8; 43] = {
 /// Gives the first two.
 fn call(context: &Context, name: &str, range: (i64, i64), fuel: u64) -> (Result<i32, String>, u64) {
     let function = context.function(name).expect("it is exported");
-    let outcomes = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled].map(|dispatch| {
+    let outcomes = [DispatchMode::Loop, DispatchMode::Threaded, DispatchMode::Compiled].map(|dispatch| {
         let (buffer, fuel) = (Obj::new(Buffer::copy_of(&BYTES).expect("there is memory")), Fuel::new(fuel));
         let args = [Value::Ref(Some(buffer.clone().into_ref())), Value::I64(range.0), Value::I64(range.1)];
         let limits = Limits { dispatch, fuel: Some(fuel.clone()), ..Limits::default() };

@@ -57,7 +57,7 @@ pub struct Limits {
     pub machine_code_bytes: u64,
     /// How ops are dispatched. Only speed depends on it; tests compare the dispatchers.
     #[doc(hidden)]
-    pub dispatch: Dispatch,
+    pub dispatch: DispatchMode,
     /// When the time of the invocation began, once it has started within a deadline: for the message when that has
     /// passed.
     #[doc(hidden)]
@@ -93,7 +93,7 @@ impl Tier {
 /// How the interpreter goes from op to op.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Dispatch {
+pub enum DispatchMode {
     /// Threaded where calls of handlers are sibling calls, else the loop.
     #[default]
     Auto,
@@ -137,7 +137,7 @@ impl Default for Limits {
             memory: None,
             tier: Tier::Auto,
             machine_code_bytes: 64 << 20,
-            dispatch: Dispatch::Auto,
+            dispatch: DispatchMode::Auto,
             started_at: None,
         }
     }

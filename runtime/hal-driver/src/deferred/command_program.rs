@@ -110,12 +110,12 @@ pub enum Command<D: Deferred> {
         range: BufferRef,
     },
     /// Runs a kernel.
-    Dispatch(Dispatch<D>),
+    Dispatch(RecordedDispatch<D>),
 }
 
 /// A recorded dispatch.
 #[derive(Debug)]
-pub struct Dispatch<D: Deferred> {
+pub struct RecordedDispatch<D: Deferred> {
     /// The executable.
     pub executable: D::Executable,
     /// Which of its functions.
@@ -150,7 +150,7 @@ impl<D: Deferred> CommandProgram<D> {
         &'a self,
         command: &'a Command<D>,
         table: &[BufferBinding],
-    ) -> Result<Option<&'a Dispatch<D>>> {
+    ) -> Result<Option<&'a RecordedDispatch<D>>> {
         match command {
             Command::Fill { target, pattern } => {
                 let target = resolve(target, table, BufferUsage::TRANSFER_TARGET)?;
@@ -175,7 +175,7 @@ impl<D: Deferred> CommandProgram<D> {
     ///
     /// # Errors
     /// Those of the range with the counts.
-    pub fn grid(&self, dispatch: &Dispatch<D>, table: &[BufferBinding]) -> Result<Grid> {
+    pub fn grid(&self, dispatch: &RecordedDispatch<D>, table: &[BufferBinding]) -> Result<Grid> {
         let mut grid = dispatch.grid;
         if let Some(counts) = &dispatch.indirect {
             let counts = resolve(counts, table, BufferUsage::DISPATCH_INDIRECT_PARAMETERS)?;
@@ -195,7 +195,7 @@ impl<D: Deferred> CommandProgram<D> {
     /// Those of ranges that are not there.
     pub fn bindings_of<'a>(
         &'a self,
-        dispatch: &Dispatch<D>,
+        dispatch: &RecordedDispatch<D>,
         table: &'a [BufferBinding],
     ) -> impl Iterator<Item = Result<ResolvedRange<'a>>> {
         self.bindings[dispatch.bindings.clone()].iter().map(|binding| resolve(binding, table, BufferUsage::empty()))
@@ -316,7 +316,7 @@ impl<D: Deferred> CommandProgram<D> {
         bindings.iter().chain(&indirect).for_each(|reference| self.note(reference));
         let first_constant = self.constants.len();
         self.constants.extend_from_slice(constants);
-        self.push(Command::Dispatch(Dispatch {
+        self.push(Command::Dispatch(RecordedDispatch {
             executable,
             function,
             grid: request.grid(),

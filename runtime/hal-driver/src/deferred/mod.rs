@@ -16,8 +16,8 @@ pub(crate) mod tests;
 
 pub use command_buffer::DeferredEvent;
 pub use command_program::{
-    Command, CommandFreeLists, CommandProgram, Deferred, Dispatch, MAX_FREE_PROGRAMS, ProgramRecorder, ResolvedRange,
-    Step, resolve,
+    Command, CommandFreeLists, CommandProgram, Deferred, MAX_FREE_PROGRAMS, ProgramRecorder, RecordedDispatch,
+    ResolvedRange, Step, resolve,
 };
 pub use dispatch_request::DispatchRequest;
 pub use recorder::{DeferredCommandBuffer, Recorder};

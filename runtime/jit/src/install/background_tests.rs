@@ -13,7 +13,7 @@ use crate::interp::{
 use crate::ir::graph::Kind;
 use crate::tests::functions;
 use vireo_core::background::{self, Hold};
-use vireo_core::limits::{Dispatch, MemoryBudget};
+use vireo_core::limits::{DispatchMode, MemoryBudget};
 use vireo_core::status::Result;
 use vireo_vm::Value;
 
@@ -146,7 +146,7 @@ impl Test {
         let module = Arc::new(BytecodeModule { compiler: Some(Box::new(compiler)), ..module });
         let (weak, sink) = (Arc::downgrade(&module), Arc::new(AtHalf::default()));
         let list = ModuleList { modules: vec![BoundModule::Bytecode(module)], sink: sink.clone() };
-        let limits = Limits { dispatch: Dispatch::Tiered, ..Limits::default() };
+        let limits = Limits { dispatch: DispatchMode::Tiered, ..Limits::default() };
         Test { list, module: weak, sink, compiled, limits, _alone: alone }
     }
 
@@ -284,7 +284,7 @@ fn without_memory_for_the_code_the_function_is_left_to_the_interpreter() {
 fn a_function_whose_compilation_was_interrupted_is_compiled_for_a_later_call() {
     let is_over = Arc::new(AtomicBool::new(true));
     let mut test = Test::new(|compiler| compiler.is_over = Arc::clone(&is_over));
-    test.limits.dispatch = Dispatch::Compiled;
+    test.limits.dispatch = DispatchMode::Compiled;
     assert_eq!((test.count(10), test.machine_code()), (10 * STEP, None));
     is_over.store(false, Ordering::Relaxed);
     assert_eq!(test.count(10), 10 * COMPILED_STEP);
@@ -295,7 +295,7 @@ fn a_call_on_the_compiled_tier_does_not_wait_for_the_background() {
     let mut test = Test::new(|_| {});
     let hold = Hold::new();
     test.warm_up();
-    test.limits.dispatch = Dispatch::Compiled;
+    test.limits.dispatch = DispatchMode::Compiled;
     assert_eq!(test.count(10), 10 * COMPILED_STEP);
     drop(hold);
     background::wait();
@@ -305,7 +305,7 @@ fn a_call_on_the_compiled_tier_does_not_wait_for_the_background() {
 #[test]
 fn beyond_the_limit_of_the_module_functions_are_left_to_the_interpreter() {
     let mut test = Test::new(|_| {});
-    test.limits.dispatch = Dispatch::Compiled;
+    test.limits.dispatch = DispatchMode::Compiled;
     assert_eq!(test.count(10), 10 * COMPILED_STEP);
     let bytes = test.machine_code().unwrap().unwrap();
     drop(test);

@@ -8,7 +8,7 @@ use crate::interp::{
 use crate::ir::graph::{Kind, Node};
 use crate::tests::functions;
 use std::sync::Arc;
-use vireo_core::limits::Dispatch;
+use vireo_core::limits::DispatchMode;
 use vireo_core::status::{Result, StatusCode};
 use vireo_vm::Value;
 
@@ -110,7 +110,7 @@ fn call_of(module: &Arc<BytecodeModule>, function: usize, bytes: i32, number: i3
     crate::verify_always();
     let program = ModuleList { modules: vec![BoundModule::Bytecode(module.clone())], sink: Arc::new(Stderr) };
     let mut state = ContextState::new(&program)?;
-    let limits = Limits { dispatch: Dispatch::Compiled, ..Limits::default() };
+    let limits = Limits { dispatch: DispatchMode::Compiled, ..Limits::default() };
     let args = [Value::I32(bytes), Value::I32(number)];
     let target = ImportTarget { module: 0, function };
     let mut invocation = Invocation::new(&program, target, &args, limits)?;

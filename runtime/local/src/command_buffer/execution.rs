@@ -7,7 +7,7 @@ use std::time::Instant;
 use smallvec::SmallVec;
 
 use super::profile::{Estimate, GroupTime, SharingLevel};
-use super::recording::{Command, Dispatch, LocalCommandProgram, Step};
+use super::recording::{Command, LocalCommandProgram, RecordedDispatch, Step};
 use crate::hal::BufferBinding;
 use crate::hal::bind;
 use crate::hal::host_kernels::{Arguments, Bindings, FloatState, Grid, KernelTiming, WorkgroupMemory};
@@ -46,7 +46,7 @@ enum ReadyCommandKind<'a> {
 }
 
 struct ReadyDispatch<'a> {
-    dispatch: &'a Dispatch,
+    dispatch: &'a RecordedDispatch,
     grid: Grid,
     workgroups: u64,
     /// Workgroups of a tile.
@@ -247,7 +247,7 @@ impl<'p> Execution<'p> {
     fn ready<'a>(
         &'a self,
         index: usize,
-        dispatch: &'a Dispatch,
+        dispatch: &'a RecordedDispatch,
         table: &'a [BufferBinding],
         concurrency: u64,
     ) -> Result<ReadyCommand<'a>> {
@@ -308,7 +308,12 @@ impl<'p> Execution<'p> {
     /// Adds the bindings of a dispatch to `bindings`, which the caller has where it uses them: they are half a kilobyte
     /// to copy.
     #[inline]
-    fn bind<'a>(&'a self, dispatch: &Dispatch, table: &'a [BufferBinding], bindings: &mut Bindings<'a>) -> Result<()> {
+    fn bind<'a>(
+        &'a self,
+        dispatch: &RecordedDispatch,
+        table: &'a [BufferBinding],
+        bindings: &mut Bindings<'a>,
+    ) -> Result<()> {
         for range in self.0.bindings_of(dispatch, table) {
             let ResolvedRange { buffer, offset, length } = range?;
             bind(bindings, &**buffer, offset, length)?;
@@ -319,7 +324,7 @@ impl<'p> Execution<'p> {
 
 /// Runs some workgroups, and adds their time to the timing of the kernel if it is `measured`.
 fn run_timed(
-    dispatch: &Dispatch,
+    dispatch: &RecordedDispatch,
     arguments: &Arguments<'_>,
     workgroups: Range<u64>,
     workgroup_memory: &mut WorkgroupMemory,
@@ -423,19 +428,19 @@ fn least_saved(executor: &Executor) -> u64 {
 }
 
 /// The workgroups of a dispatch as far as they were recorded: none if the size is read from a buffer.
-fn recorded_workgroups(dispatch: &Dispatch) -> u64 {
+fn recorded_workgroups(dispatch: &RecordedDispatch) -> u64 {
     dispatch.grid.workgroups().unwrap_or(u64::MAX)
 }
 
 /// The expected time of a dispatch on one thread in nanoseconds, if its kernel was measured.
-fn dispatch_time(dispatch: &Dispatch, workgroups: u64) -> Option<u64> {
+fn dispatch_time(dispatch: &RecordedDispatch, workgroups: u64) -> Option<u64> {
     let timing = dispatch.executable.timing(dispatch.function);
     let each = timing.map_or(Some(0), KernelTiming::nanoseconds)?;
     Some(workgroups.saturating_mul(each.into()))
 }
 
 /// Workgroups of a tile.
-fn tile_size(dispatch: &Dispatch, workgroups: u64, concurrency: u64) -> u64 {
+fn tile_size(dispatch: &RecordedDispatch, workgroups: u64, concurrency: u64) -> u64 {
     let executable = &dispatch.executable;
     if executable.is_sequential(dispatch.function) {
         return workgroups.max(1);

@@ -24,7 +24,7 @@ pub(crate) type LocalCommandBuffer = DeferredCommandBuffer<ProgramRecorder<Local
 pub(crate) type LocalCommandProgram = CommandProgram<LocalCommands>;
 pub(super) type Step = deferred::Step<LocalCommands>;
 pub(super) type Command = deferred::Command<LocalCommands>;
-pub(super) type Dispatch = deferred::Dispatch<LocalCommands>;
+pub(super) type RecordedDispatch = deferred::RecordedDispatch<LocalCommands>;
 
 free_list! { static PROGRAMS: Unshared<LocalCommandProgram>, MAX_FREE_PROGRAMS }
 free_list! { static COMMAND_BUFFERS: Uninit<LocalCommandBuffer>, MAX_FREE }

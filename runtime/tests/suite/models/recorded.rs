@@ -13,7 +13,7 @@ use vireo::hal::local::{ImportProvider, LocalDevice, NoImports, default_loaders}
 use vireo::hal::observe::{Observation, Validate};
 use vireo::hal::plugin::loopback::through;
 use vireo::hal::{BufferViewRef, Device, HeapAllocator, buffer_read, create_device, format_view};
-use vireo::interp::{Dispatch, Limits};
+use vireo::interp::{DispatchMode, Limits};
 use vireo::vm::{Context, Value};
 
 /// `iree-run-module` prints at most this many elements of a tensor.
@@ -26,23 +26,23 @@ fn local_sync() -> Arc<dyn Device> {
 #[test]
 fn models_answer_as_the_reference_does() {
     check_models(&[
-        ("Loop", Dispatch::Loop, &local_sync),
-        ("Threaded", Dispatch::Threaded, &local_sync),
-        ("Compiled", Dispatch::Compiled, &local_sync),
+        ("Loop", DispatchMode::Loop, &local_sync),
+        ("Threaded", DispatchMode::Threaded, &local_sync),
+        ("Compiled", DispatchMode::Compiled, &local_sync),
     ]);
 }
 
 #[test]
 fn models_answer_alike_on_a_device_of_another_library() {
     let device = || through(&local_sync()).expect("the device can be exported");
-    check_models(&[("imported", Dispatch::default(), &device)]);
+    check_models(&[("imported", DispatchMode::default(), &device)]);
 }
 
 /// Programs of the compiler keep the contract of devices.
 #[test]
 fn models_answer_alike_on_a_validated_device() {
     let device = || Observation::new(Validate::new()).device(&local_sync());
-    check_models(&[("validated", Dispatch::default(), &device)]);
+    check_models(&[("validated", DispatchMode::default(), &device)]);
 }
 
 /// Workers that run all operations and share all workgroups, however little there is to do.
@@ -58,11 +58,11 @@ pub fn eager_task() -> Arc<dyn Device> {
 #[test]
 fn models_answer_alike_on_worker_threads() {
     let usual = || create_device("local-task").expect("the device exists everywhere");
-    check_models(&[("local-task", Dispatch::default(), &usual), ("eager", Dispatch::default(), &eager_task)]);
+    check_models(&[("local-task", DispatchMode::default(), &usual), ("eager", DispatchMode::default(), &eager_task)]);
 }
 
 /// The name of the way, the dispatcher of the VM and where the device comes from.
-type Way<'a> = (&'a str, Dispatch, &'a dyn Fn() -> Arc<dyn Device>);
+type Way<'a> = (&'a str, DispatchMode, &'a dyn Fn() -> Arc<dyn Device>);
 
 /// Runs every case in each of these ways.
 fn check_models(ways: &[Way]) {
@@ -91,7 +91,7 @@ fn check_models(ways: &[Way]) {
 }
 
 /// Runs all calls of a case in one fresh program.
-fn run_case(module: &Module, case: &Case, dispatch: Dispatch, device: Arc<dyn Device>) -> Result<(), String> {
+fn run_case(module: &Module, case: &Case, dispatch: DispatchMode, device: Arc<dyn Device>) -> Result<(), String> {
     let describe = |error: Status| format!("{error:?}");
     let context = load_with(&device, &module.file, Limits { dispatch, ..Limits::default() }).map_err(describe)?;
     for (index, call) in case.calls.iter().enumerate() {

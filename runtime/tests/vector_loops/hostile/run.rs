@@ -2,7 +2,7 @@
 
 use vireo::Fuel;
 use vireo::asm::assemble;
-use vireo::interp::{CodeShape, Dispatch, Limits};
+use vireo::interp::{CodeShape, DispatchMode, Limits};
 use vireo::vm::{Context, Function, Module, Value};
 
 use super::super::has_lanes;
@@ -130,13 +130,13 @@ impl Runner {
         let at = index_of(program.flavour);
         for _ in 0..CALLS {
             let call = self.call(&program, &probe, &mut random, at);
-            let expected = self.outcome(&interpreted, &call, Dispatch::Loop, at);
+            let expected = self.outcome(&interpreted, &call, DispatchMode::Loop, at);
             self.memory.read(&mut self.expected);
             self.calls += 1;
             self.returned += u64::from(expected.starts_with('['));
             for (lanes, function) in &compiled {
                 let what = format!("{lanes} lanes, OSR entries: {osr_entries}, {call:?}");
-                let actual = self.outcome(function, &call, Dispatch::Compiled, at);
+                let actual = self.outcome(function, &call, DispatchMode::Compiled, at);
                 if actual != expected {
                     return Err(format!("{what}:\n  expected: {expected}\n  actual: {actual}"));
                 }
@@ -185,7 +185,7 @@ impl Runner {
                 view.length -= less;
                 view.offset += if random.below(2) == 0 { less } else { 0 };
             }
-            let outcome = self.outcome(&compiled, &call, Dispatch::Compiled, at);
+            let outcome = self.outcome(&compiled, &call, DispatchMode::Compiled, at);
             self.calls += 1;
             let what = format!("{max_lanes} lanes, OSR entries: {osr_entries}, {call:?}");
             if outcome.contains("accesses a buffer out of its range") {
@@ -255,7 +255,7 @@ impl Runner {
         let whole = |region| View { region, offset: 0, length: REGION, is_mutable: true };
         let call = Call { views: [0, 1, 2, 3].map(whole), numbers, fuel: STEPS };
         self.memory.fill(&self.contents[at]);
-        let limits = Limits { dispatch: Dispatch::Loop, fuel: Some(Fuel::new(STEPS)), ..Limits::default() };
+        let limits = Limits { dispatch: DispatchMode::Loop, fuel: Some(Fuel::new(STEPS)), ..Limits::default() };
         let needed = probe.call_with(&self.arguments(&call), limits).ok();
         let needed = needed.map(|values| {
             let mut bytes = [0; BUFFERS];
@@ -320,7 +320,7 @@ impl Runner {
     }
 
     /// The results or the failure of a call, and the steps that it took.
-    fn outcome(&self, function: &Function, call: &Call, dispatch: Dispatch, at: usize) -> String {
+    fn outcome(&self, function: &Function, call: &Call, dispatch: DispatchMode, at: usize) -> String {
         self.memory.fill(&self.contents[at]);
         let fuel = Fuel::new(call.fuel);
         let limits = Limits { dispatch, fuel: Some(fuel.clone()), ..Limits::default() };

@@ -15,7 +15,7 @@ pub mod prim;
 pub mod threaded;
 
 #[doc(hidden)]
-pub use crate::limits::Dispatch;
+pub use crate::limits::DispatchMode;
 pub use crate::limits::{Limits, Tier};
 #[doc(hidden)]
 pub use call::direct_import::{DirectExport, DirectWords};

@@ -13,7 +13,7 @@ use crate::hal::{
     Executable, ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo, Progress, report_count,
 };
 use crate::limits::Charge;
-use crate::limits::{Dispatch, Limits, Tier};
+use crate::limits::{DispatchMode, Limits, Tier};
 use crate::status::{Result, Status};
 use crate::vm::{Context, ExportInfo, LinkedModules, MachineCode, Module};
 use vireo_core::shard::{Padded, SHARDS, own_shard};
@@ -103,7 +103,7 @@ impl VmvxExecutable {
                 Some(progress) => first.compile_with(OWN_MODULE, report_count(progress)),
                 None => first.compile(OWN_MODULE),
             }
-        } else if limits.dispatch == Dispatch::Kernels {
+        } else if limits.dispatch == DispatchMode::Kernels {
             first.compile_in_background(OWN_MODULE);
         }
         // Errors of the constants should show now, not at the first dispatch.

@@ -18,7 +18,7 @@ use crate::background;
 use crate::hal::ExecutableFormat;
 use crate::hal::{Executable, ExecutableCachingMode, ExecutableLoader, Progress, report_count};
 use crate::limits::Charge;
-use crate::limits::{Dispatch, Limits, Tier};
+use crate::limits::{DispatchMode, Limits, Tier};
 use crate::status::Result;
 use crate::vm::Module;
 use crate::vmfb::Archive;
@@ -93,8 +93,8 @@ impl ExecutableLoader for VmvxLoader {
         let mut limits = self.limits.clone();
         limits.tier = match limits.tier {
             Tier::Auto if Tier::Compiled.check().is_ok() => {
-                if limits.dispatch == Dispatch::Auto && background::is_available() {
-                    limits.dispatch = Dispatch::Kernels;
+                if limits.dispatch == DispatchMode::Auto && background::is_available() {
+                    limits.dispatch = DispatchMode::Kernels;
                     Tier::Auto
                 } else {
                     Tier::Compiled

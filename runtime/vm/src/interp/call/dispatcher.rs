@@ -6,7 +6,7 @@ use crate::interp::code::threaded_code::FunctionEntry;
 use crate::interp::machine::Machine;
 use crate::interp::machine::bound_modules::BytecodeModule;
 use crate::interp::threaded::dispatcher as threaded_dispatcher;
-use crate::limits::Dispatch;
+use crate::limits::DispatchMode;
 use crate::limits::Limits;
 use crate::limits::Tier;
 use crate::status::Result;
@@ -15,12 +15,12 @@ use crate::status::Status;
 
 /// Resolves how ops are dispatched; the result is never `Auto`.
 #[inline]
-pub(in crate::interp) fn dispatch(limits: &Limits) -> Dispatch {
+pub(in crate::interp) fn dispatch(limits: &Limits) -> DispatchMode {
     match (limits.dispatch, limits.tier) {
-        (Dispatch::Auto, Tier::Compiled) => Dispatch::Compiled,
-        (Dispatch::Auto, Tier::Traced) => Dispatch::Traced,
-        (Dispatch::Auto, _) if threaded_dispatcher::is_fast() => Dispatch::Threaded,
-        (Dispatch::Auto, _) => Dispatch::Loop,
+        (DispatchMode::Auto, Tier::Compiled) => DispatchMode::Compiled,
+        (DispatchMode::Auto, Tier::Traced) => DispatchMode::Traced,
+        (DispatchMode::Auto, _) if threaded_dispatcher::is_fast() => DispatchMode::Threaded,
+        (DispatchMode::Auto, _) => DispatchMode::Loop,
         (chosen, _) => chosen,
     }
 }
@@ -29,14 +29,14 @@ pub(in crate::interp) fn dispatch(limits: &Limits) -> Dispatch {
 #[inline]
 pub fn run(machine: &mut Machine<'_>) -> Result<()> {
     let result = match dispatch(machine.limits) {
-        Dispatch::Loop | Dispatch::Auto => loop_dispatcher::run(machine, false),
-        Dispatch::Threaded | Dispatch::Tiered | Dispatch::Kernels | Dispatch::Compiled => {
+        DispatchMode::Loop | DispatchMode::Auto => loop_dispatcher::run(machine, false),
+        DispatchMode::Threaded | DispatchMode::Tiered | DispatchMode::Kernels | DispatchMode::Compiled => {
             threaded_dispatcher::run(machine)
         }
         #[cfg(feature = "trace")]
-        Dispatch::Traced => super::traced_dispatcher::run(machine),
+        DispatchMode::Traced => super::traced_dispatcher::run(machine),
         #[cfg(not(feature = "trace"))]
-        Dispatch::Traced => {
+        DispatchMode::Traced => {
             Err(Status::unimplemented("ops are not traced: the library was built without the feature `trace`"))
         }
     };
@@ -47,10 +47,10 @@ pub fn run(machine: &mut Machine<'_>) -> Result<()> {
 /// count its calls.
 pub fn function_entry(module: &BytecodeModule, target: ImportTarget, limits: &Limits) -> Option<FunctionEntry> {
     match dispatch(limits) {
-        Dispatch::Threaded | Dispatch::Tiered | Dispatch::Kernels | Dispatch::Compiled => {
+        DispatchMode::Threaded | DispatchMode::Tiered | DispatchMode::Kernels | DispatchMode::Compiled => {
             threaded_dispatcher::function_entry(module, target, limits)
         }
-        Dispatch::Auto | Dispatch::Loop | Dispatch::Traced => None,
+        DispatchMode::Auto | DispatchMode::Loop | DispatchMode::Traced => None,
     }
 }
 
@@ -65,7 +65,8 @@ mod tests {
 
     #[test]
     fn the_threaded_dispatcher_runs_where_calls_are_jumps() {
-        let chosen = if cfg!(all(sibling_calls, not(debug_assertions))) { Dispatch::Threaded } else { Dispatch::Loop };
+        let chosen =
+            if cfg!(all(sibling_calls, not(debug_assertions))) { DispatchMode::Threaded } else { DispatchMode::Loop };
         assert_eq!(dispatch(&Limits::default()), chosen);
     }
 }

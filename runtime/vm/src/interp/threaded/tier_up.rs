@@ -18,7 +18,7 @@ use crate::interp::code::native_code::LeftOut;
 use crate::interp::machine::Machine;
 use crate::interp::machine::bound_modules::{BoundModule, BytecodeModule};
 use crate::limits::scope::Scope;
-use crate::limits::{Dispatch, Limits, MemoryBudget, Tier};
+use crate::limits::{DispatchMode, Limits, MemoryBudget, Tier};
 
 /// A function is hot when its tier-up counter reaches this: it counts entries into the function, and checks of the
 /// limits in it.
@@ -182,9 +182,9 @@ impl Job {
 #[inline]
 pub(super) fn is_counted(limits: &Limits) -> bool {
     match limits.dispatch {
-        Dispatch::Compiled | Dispatch::Tiered | Dispatch::Kernels => true,
-        Dispatch::Auto => matches!(limits.tier, Tier::Auto | Tier::Compiled),
-        Dispatch::Loop | Dispatch::Threaded | Dispatch::Traced => false,
+        DispatchMode::Compiled | DispatchMode::Tiered | DispatchMode::Kernels => true,
+        DispatchMode::Auto => matches!(limits.tier, Tier::Auto | Tier::Compiled),
+        DispatchMode::Loop | DispatchMode::Threaded | DispatchMode::Traced => false,
     }
 }
 
@@ -204,9 +204,9 @@ impl Machine<'_> {
         }
         let index = self.module_index();
         let Some(BoundModule::Bytecode(module)) = self.module_list.modules.get(index) else { return };
-        let at_once = matches!(self.limits.dispatch, Dispatch::Kernels | Dispatch::Compiled)
+        let at_once = matches!(self.limits.dispatch, DispatchMode::Kernels | DispatchMode::Compiled)
             || self.limits.tier == Tier::Compiled;
-        let always = at_once || self.limits.dispatch == Dispatch::Tiered;
+        let always = at_once || self.limits.dispatch == DispatchMode::Tiered;
         let compiler = TierUp { module, index, always, code_limit: self.limits.machine_code_bytes };
         compiler.count(ordinal, at_once, self.limits);
     }
