@@ -3,11 +3,12 @@
 use std::time::Instant;
 
 use pyo3::prelude::*;
-use vireo::Status;
 use vireo::hal::Fence;
+use vireo::{Status, StatusCode};
 
 use crate::error::OrRaise;
 use crate::interpreter::detached;
+use crate::interrupts::INTERVAL;
 use crate::limits::seconds;
 
 /// A fence for functions that take one.
@@ -35,7 +36,7 @@ impl PyFence {
 
     /// Fails everything that waits for it.
     fn fail(&self, py: Python<'_>, message: String) {
-        detached(py, || self.0.fail(&Status::new(vireo::StatusCode::Aborted, message)));
+        detached(py, || self.0.fail(&Status::new(StatusCode::Aborted, message)));
     }
 
     /// Waits until it is signaled, at most `timeout` seconds.
@@ -44,7 +45,20 @@ impl PyFence {
         let timeout = timeout.map(|timeout| seconds(py, "timeout", timeout)).transpose()?;
         // A time that no clock reaches is none.
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        detached(py, || self.0.wait(deadline)).or_raise(py)
+        loop {
+            let turn = Instant::now() + INTERVAL;
+            let turn = deadline.map_or(turn, |deadline| deadline.min(turn));
+            let waited = detached(py, || self.0.wait(Some(turn)));
+            // It is the time of this turn that is up, unless the fence failed with that code.
+            let is_over = match &waited {
+                Err(status) if status.code() == StatusCode::DeadlineExceeded => self.0.query().or_raise(py)?,
+                _ => true,
+            };
+            if is_over || deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return if self.0.query().or_raise(py)? { Ok(()) } else { waited.or_raise(py) };
+            }
+            py.check_signals()?;
+        }
     }
 
     fn __repr__(&self) -> &'static str {

@@ -10,6 +10,7 @@ use vireo::inference::{Function, Output, Outputs, PreparedCall};
 use crate::argument::{argument, arguments, bind, inputs};
 use crate::error::{OrRaise, invalid};
 use crate::interpreter::detached;
+use crate::interrupts::interruptible;
 use crate::limits::seconds;
 use crate::memory::describe_type;
 use crate::signature::{PySignature, html};
@@ -50,7 +51,7 @@ impl PyFunction {
         let signature = self.0.signature();
         let given = bind(signature, args, kwargs)?;
         let arguments = arguments(signature, &given)?;
-        let called = detached(py, || self.0.call(inputs(&self.0, &arguments)?));
+        let called = interruptible(py, self.0.limits(), || self.0.call(inputs(&self.0, &arguments)?))?;
         results(py, called.or_raise(py)?)
     }
 
@@ -144,11 +145,11 @@ impl PyPreparedCall {
 
     /// Makes the call and waits for the results.
     fn run(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let called = detached(py, || {
+        let called = interruptible(py, self.function.limits(), || {
             let mut call = self.call.lock().unwrap_or_else(PoisonError::into_inner);
             call.run()?;
             Ok(call.take_results())
-        });
+        })?;
         results(py, called.or_raise(py)?)
     }
 

@@ -14,6 +14,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use pyo3::{ffi, intern, prelude::*};
 
+use crate::interrupts::Watch;
+
 type Job = Box<dyn FnOnce(Python<'_>) + Send>;
 
 /// Where jobs are sent; no thread before the first one, and after a fork, which has none for them.
@@ -29,8 +31,9 @@ struct Jobs {
 thread_local! {
     /// Whether this thread is in the runtime, without the interpreter.
     static IS_DETACHED: Cell<bool> = const { Cell::new(false) };
-    /// The lock of a thread that forks.
-    static FORKING: RefCell<Option<MutexGuard<'static, Jobs>>> = const { RefCell::new(None) };
+    /// The locks of a thread that forks.
+    static FORKING: RefCell<Option<(MutexGuard<'static, Jobs>, MutexGuard<'static, Watch>)>> =
+        const { RefCell::new(None) };
 }
 
 /// Runs `work` while other threads have the interpreter.
@@ -129,15 +132,16 @@ pub fn allow_forks(py: Python<'_>) -> PyResult<()> {
             };
             let lock = || {
                 FORKING.with(|forking| {
-                    *forking.borrow_mut() = Some(JOBS.lock().unwrap_or_else(PoisonError::into_inner));
+                    *forking.borrow_mut() = Some((JOBS.lock().unwrap_or_else(PoisonError::into_inner), Watch::lock()));
                 });
             };
             let unlock = || FORKING.with(|forking| drop(forking.borrow_mut().take()));
             let forget = || {
                 FORKING.with(|forking| {
-                    if let Some(jobs) = forking.borrow_mut().take().as_deref_mut() {
+                    if let Some((mut jobs, mut watch)) = forking.borrow_mut().take() {
                         // The thread is one of the parent.
                         std::mem::forget(jobs.worker.take());
+                        watch.forget_thread();
                     }
                 });
             };

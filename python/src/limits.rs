@@ -9,6 +9,7 @@ use vireo::{Cancellation, Fuel, MemoryBudget};
 
 use crate::error::invalid;
 use crate::interpreter::detached;
+use crate::interrupts;
 
 /// Limits of the calls of a model. Those that are not given are those of the policy. Fuel and memory are counted for
 /// all sessions with this object together.
@@ -76,7 +77,7 @@ impl PyLimits {
             timeout: timeout.map(|timeout| seconds(py, "timeout", timeout)).transpose()?,
             stack,
             tier: tier.transpose()?,
-            cancellation: Cancellation::new(),
+            cancellation: interrupts::cancellation(),
         })
     }
 

@@ -17,6 +17,7 @@ use vireo::{Result, SecurityPolicy, StatusCode};
 use crate::error::{OrRaise, invalid, raise};
 use crate::function::PyFunction;
 use crate::interpreter::detached;
+use crate::interrupts;
 use crate::limits::PyLimits;
 use crate::memory::describe_type;
 use crate::progress::PyProgress;
@@ -69,6 +70,7 @@ impl Origin {
         if let Some(limits) = &self.limits {
             policy.limits = limits.get().over(&policy.limits);
         }
+        policy.limits.cancellation.get_or_insert_with(interrupts::cancellation);
         let threads = self.threads.map_or_else(|| threads_of_environment(py), |threads| Ok(Some(threads)))?;
         if threads == Some(0) {
             return Err(invalid(py, "`threads` is 0: expected at least 1"));

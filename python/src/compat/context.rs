@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
+use vireo::interp::Limits;
 use vireo::vm::list::{Element, List};
 use vireo::vm::{Context, Function, Kind, Module, Value};
 use vireo::{Result, Status};
@@ -14,6 +15,7 @@ use super::list::PyVariantList;
 use super::module::{PyInstance, PyVmFunction, PyVmModule};
 use super::throw::{OrThrow, throw};
 use crate::interpreter::detached;
+use crate::interrupts::{self, interruptible};
 
 thread_local! {
     /// The contexts that this thread runs functions of, outermost first.
@@ -25,6 +27,8 @@ thread_local! {
 pub struct PyContext {
     id: u64,
     is_static: bool,
+    /// Those of its calls: signals end them.
+    limits: Limits,
     /// Locked by threads that have the interpreter, and only for a moment.
     state: Mutex<State>,
 }
@@ -100,10 +104,11 @@ impl PyContext {
         let modules = modules.unwrap_or_default();
         let id = LAST.fetch_add(1, Ordering::Relaxed) + 1;
         let loaded = modules_of(&modules);
-        let context = detached(py, || Context::new(loaded));
+        let limits = Limits { cancellation: Some(interrupts::cancellation()), ..Limits::default() };
+        let context = detached(py, || Context::with_limits(loaded, limits.clone()));
         let context = context.or_throw(py, "Error creating vm context with modules")?;
         let state = State { context: Some(context), modules, functions: HashMap::new() };
-        Ok(PyContext { id, is_static, state: Mutex::new(state) })
+        Ok(PyContext { id, is_static, limits, state: Mutex::new(state) })
     }
 
     /// A number that no other context has.
@@ -153,13 +158,13 @@ impl PyContext {
         let arguments = arguments(function, &inputs.get().0).or_throw(py, what)?;
         let called = self.function(function).or_throw(py, what)?;
         let outputs = &outputs.get().0;
-        let called = detached(py, || {
+        let called = interruptible(py, &self.limits, || {
             let _entered = Entered::enter(self.id)?;
             let results = called.call(&arguments)?;
             drop((called, arguments));
             outputs.resize(0)?;
             results.into_iter().try_for_each(|result| outputs.push(result))
-        });
+        })?;
         called.or_throw(py, what)
     }
 }

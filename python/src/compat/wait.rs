@@ -9,9 +9,7 @@ use vireo::{Status, StatusCode};
 
 use super::throw::throw;
 use crate::interpreter::detached;
-
-/// After so long a wait looks for signals.
-const INTERVAL: Duration = Duration::from_millis(100);
+use crate::interrupts::INTERVAL;
 
 /// Waits for points, at most `timeout` nanoseconds, or until the clock shows `deadline`, in nanoseconds since 1970.
 /// True if they are reached.

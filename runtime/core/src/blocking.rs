@@ -96,6 +96,9 @@ pub fn wait_within<B, R>(
             return Ok(found);
         }
         limits.check_time()?;
+        if let Some(cancellation) = limits.asked() {
+            cancellation.decide()?;
+        }
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Ok(None);
         }

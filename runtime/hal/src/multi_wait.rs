@@ -130,12 +130,22 @@ impl MultiWait {
         let cancellation = limits.and_then(|limits| limits.cancellation.as_ref());
         let _cancelled =
             cancellation.map(|cancellation| cancellation.subscribe(&Waker::from(Arc::new(BlockedWait(self.clone())))));
-        let mut state = self.0.lock();
+        let (mut state, mut is_decided) = (self.0.lock(), false);
         loop {
             if let Some(outcome) = state.outcome() {
                 return outcome;
             }
             scope.check()?;
+            if let Some(cancellation) = cancellation.filter(|cancellation| cancellation.is_asked())
+                && !is_decided
+            {
+                drop(state);
+                cancellation.decide()?;
+                // Another thread may have to decide, and this one waits meanwhile.
+                (state, is_decided) = (self.0.lock(), true);
+                continue;
+            }
+            is_decided = false;
             let Ok(woken) = block(&self.0.changed, state, deadline) else {
                 scope.check()?;
                 let message = "the timepoints were not reached in time";

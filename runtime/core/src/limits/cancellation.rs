@@ -6,7 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 
+use crate::status::{Result, Status, StatusCode};
 use crate::waker_set::WakerSet;
+
+/// Says whether the call is to end for which the calling thread runs; none if this thread is not the one that knows.
+pub type Decide = fn() -> Option<bool>;
 
 /// Cancels calls whose limits have it: those that run end at their next check, and those that wait are woken. Clones
 /// are the same one.
@@ -18,6 +22,8 @@ pub struct Cancellation(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     is_cancelled: AtomicBool,
+    is_asked: AtomicBool,
+    decide: Option<Decide>,
     waiters: WakerSet,
 }
 
@@ -30,6 +36,41 @@ impl Cancellation {
     /// A handle that has not been used yet.
     pub fn new() -> Cancellation {
         Cancellation::default()
+    }
+
+    /// A handle for hosts in which only one thread can tell whether a call is to end: after [`Cancellation::ask`], the
+    /// threads that run or wait for the calls call `decide`, without locks of the runtime, until one has an answer. An
+    /// interpreter whose handlers of signals run on its main thread is such a host.
+    pub fn with_decision(decide: Decide) -> Cancellation {
+        Cancellation(Arc::new(Inner { decide: Some(decide), ..Inner::default() }))
+    }
+
+    /// Lets the threads decide, those that wait too. A call that is to end fails with `CANCELLED`; other calls, and
+    /// later ones, go on.
+    pub fn ask(&self) {
+        self.0.is_asked.store(true, Ordering::SeqCst);
+        self.0.waiters.wake_all();
+    }
+
+    /// True if threads that run for a call have to [`Cancellation::decide`].
+    #[doc(hidden)]
+    #[inline]
+    pub fn is_asked(&self) -> bool {
+        self.0.is_asked.load(Ordering::Relaxed)
+    }
+
+    /// Decides for the calling thread, which holds no lock and no borrow.
+    ///
+    /// # Errors
+    /// `CANCELLED` if the call is to end.
+    #[doc(hidden)]
+    #[cold]
+    pub fn decide(&self) -> Result<()> {
+        let Some(is_over) = self.0.decide.and_then(|decide| decide()) else {
+            return Ok(());
+        };
+        self.0.is_asked.store(false, Ordering::SeqCst);
+        if is_over { Err(Status::new(StatusCode::Cancelled, "the invocation was interrupted")) } else { Ok(()) }
     }
 
     /// Cancels the calls, running and waiting ones, and those that are made later.
@@ -56,7 +97,7 @@ impl Cancellation {
     pub fn subscribe(&self, waker: &Waker) -> CancelSubscription {
         let number = self.0.waiters.insert(waker);
         let subscription = CancelSubscription { cancellation: self.clone(), number };
-        if self.0.is_cancelled.load(Ordering::SeqCst) {
+        if self.0.is_cancelled.load(Ordering::SeqCst) | self.0.is_asked.load(Ordering::SeqCst) {
             waker.wake_by_ref();
         }
         subscription
@@ -107,6 +148,30 @@ mod tests {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
+    }
+
+    #[test]
+    fn the_thread_that_knows_decides() {
+        thread_local! {
+            static ANSWER: std::cell::Cell<Option<bool>> = const { std::cell::Cell::new(None) };
+        }
+        let (cancellation, count) = (Cancellation::with_decision(|| ANSWER.get()), Arc::new(Count::default()));
+        let kept = cancellation.subscribe(&Waker::from(count.clone()));
+        assert!(!cancellation.is_asked());
+        cancellation.ask();
+        assert_eq!((count.0.load(Ordering::SeqCst), cancellation.is_asked()), (1, true));
+        // Who comes later is woken, and a thread that does not know leaves the question to others.
+        drop(cancellation.subscribe(&Waker::from(count.clone())));
+        assert_eq!(count.0.load(Ordering::SeqCst), 2);
+        assert!(cancellation.decide().is_ok() && cancellation.is_asked());
+        ANSWER.set(Some(false));
+        assert!(cancellation.decide().is_ok() && !cancellation.is_asked());
+        cancellation.ask();
+        ANSWER.set(Some(true));
+        let error = cancellation.decide().expect_err("it is to end");
+        assert_eq!(error.code(), StatusCode::Cancelled);
+        assert!(!cancellation.is_asked() && !cancellation.is_cancelled());
+        drop(kept);
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub mod scope;
 pub mod work;
 
 pub use budget::{Charge, MAX_ALIGNMENT, MemoryBudget, OBJECT_BYTES, block_bytes};
-pub use cancellation::{CancelSubscription, Cancellation};
+pub use cancellation::{CancelSubscription, Cancellation, Decide};
 pub use fuel::Fuel;
 #[doc(hidden)]
 pub use fuel::LentSteps;
@@ -204,6 +204,13 @@ impl Limits {
         Ok(())
     }
 
+    /// The cancellation, if a thread that runs for the call has to decide whether it ends.
+    #[doc(hidden)]
+    #[inline]
+    pub fn asked(&self) -> Option<&Cancellation> {
+        self.cancellation.as_ref().filter(|cancellation| cancellation.is_asked())
+    }
+
     #[cold]
     fn deadline_exceeded(&self, deadline: Instant, now: Instant) -> Status {
         let message = match self.started_at {
@@ -225,6 +232,9 @@ impl Limits {
     #[doc(hidden)]
     #[inline]
     pub fn grant(&self, counted: u32, needed: u32) -> Result<Granted> {
+        if let Some(cancellation) = self.asked() {
+            cancellation.decide()?;
+        }
         self.check_time()?;
         let wanted = check_interval(counted).max(needed);
         Ok(match &self.fuel {

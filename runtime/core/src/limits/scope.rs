@@ -210,7 +210,11 @@ pub fn check() -> Result<()> {
 #[cold]
 fn check_armed() -> Result<()> {
     // Borrowed, since counting references of the limits would take longer than to check them.
-    CURRENT.with_borrow(Scope::check)
+    let asked = CURRENT.with_borrow(|scope| {
+        scope.check()?;
+        Ok(scope.limits().and_then(Limits::asked).cloned())
+    })?;
+    asked.map_or(Ok(()), |cancellation| cancellation.decide())
 }
 
 /// Gives back the fuel that is lent to the thread, which is about to wait for others that may need it.
