@@ -30,9 +30,9 @@ thread_local! {
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// What the thread looks at.
+/// The state that the thread looks at.
 pub struct Watch {
-    /// What ends the call that runs; none between calls.
+    /// Ends the call that runs; none between calls.
     call: Option<Cancellation>,
     /// Counts beginnings and ends of calls.
     number: u64,
@@ -42,7 +42,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Nobody else looks at the call until the guard is dropped.
+    /// No other thread looks at the call until the guard is dropped.
     pub fn lock() -> MutexGuard<'static, Watch> {
         WATCH.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -54,7 +54,7 @@ impl Watch {
     }
 }
 
-/// What ends calls: hosts by hand, and handlers of signals that raise.
+/// A handle that ends calls: hosts use it by hand, and handlers of signals by raising.
 pub fn cancellation() -> Cancellation {
     Cancellation::with_decision(decide)
 }
@@ -76,7 +76,7 @@ fn decide() -> Option<bool> {
 /// As [`detached`], for a call within these limits: on the main thread, handlers of signals run meanwhile.
 ///
 /// # Errors
-/// What a handler raised.
+/// The exception that a handler raised.
 pub fn interruptible<T: Send>(
     py: Python<'_>,
     limits: &Limits,

@@ -160,7 +160,7 @@ mod tests {
         assert!(!cancellation.is_asked());
         cancellation.ask();
         assert_eq!((count.0.load(Ordering::SeqCst), cancellation.is_asked()), (1, true));
-        // Who comes later is woken, and a thread that does not know leaves the question to others.
+        // A later one is woken, and a thread that does not know leaves the question to others.
         drop(cancellation.subscribe(&Waker::from(count.clone())));
         assert_eq!(count.0.load(Ordering::SeqCst), 2);
         assert!(cancellation.decide().is_ok() && cancellation.is_asked());
