@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use syn::{FnArg, ImplItem, Item, ItemImpl, ItemTrait, Pat, Signature, TraitItem, TraitItemFn};
-use vireo_codegen::load;
 
 use crate::hal::{MINI, generated, refused};
+use crate::real;
 
 /// Extends the gate of the mini-spec.
 const POST: &str = "\
@@ -232,7 +232,7 @@ fn squeezed(block: &syn::Block) -> String {
 /// in their order.
 #[test]
 fn every_method_of_the_real_spec_reaches_the_inner_object() {
-    let of = |path: &str| syn::parse_file(&generated(vireo_spec::FILES, path)).expect("generated text is Rust").items;
+    let of = |path: &str| syn::parse_file(real::text(path)).expect("generated text is Rust").items;
     let (objects, forward) = (of("hal/traits.rs"), of("hal/forward.rs"));
     let (objects, wrappers) = (traits(&objects), traits(&forward));
     let mut implementations = BTreeMap::new();
@@ -291,7 +291,7 @@ fn every_method_of_the_real_spec_reaches_the_inner_object() {
         }
         assert_eq!(implemented.len(), methods(object).len(), "{name}");
     }
-    let hal = load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}")).hal;
+    let hal = &real::SPEC.hal;
     let expected: usize = hal.objects().map(|object| object.methods.len() + object.facets.len()).sum();
     assert_eq!(checked, expected);
     assert_eq!(operations, hal.objects().flat_map(|object| object.operations()).count());

@@ -2,6 +2,7 @@
 //! and called, and each mistake with its message.
 
 use std::process::Command;
+use std::sync::LazyLock;
 
 use vireo_codegen::{GeneratedFile, generate, load};
 
@@ -89,12 +90,12 @@ fn main() {
 }
 "#;
 
-/// The real specs and the made-up API.
-fn files() -> Vec<GeneratedFile> {
+/// What is generated from the real specs and the made-up API.
+static FILES: LazyLock<Vec<GeneratedFile>> = LazyLock::new(|| {
     let mut files = vireo_spec::FILES.to_vec();
     files.extend([("spec/api/lamps/types.yaml", TYPES), ("spec/api/lamps/lamp_symbols.yaml", LIBRARY)]);
     generate(&load(&files).unwrap_or_else(|diagnostics| panic!("{diagnostics}")))
-}
+});
 
 fn text<'a>(files: &'a [GeneratedFile], path: &str) -> &'a str {
     files.iter().find(|file| file.path == path).map_or("", |file| file.text.as_str())
@@ -102,7 +103,7 @@ fn text<'a>(files: &'a [GeneratedFile], path: &str) -> &'a str {
 
 #[test]
 fn a_second_library_has_a_table_exports_and_a_comparison_of_its_own() {
-    let files = files();
+    let files = &*FILES;
     let exports = text(&files, "softlamps/exports.rs");
     for part in [
         "// spec/api/lamps/lamp_symbols.yaml:17\n",
@@ -136,7 +137,7 @@ fn a_second_library_has_a_table_exports_and_a_comparison_of_its_own() {
 
 #[test]
 fn functions_are_found_by_name_and_version() {
-    let files = files();
+    let files = &*FILES;
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("lamps");
     std::fs::create_dir_all(&folder).expect("a folder");
     for (name, text) in [

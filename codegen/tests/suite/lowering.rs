@@ -10,6 +10,7 @@ use vireo_codegen::emit::primitive;
 use vireo_codegen::model::vm::Isa;
 use vireo_codegen::sem::{Lanes, Lowering, Primitive};
 
+use crate::real::SPEC;
 use crate::skip::{Need, skipped};
 
 /// The items of the runtime that the generated file uses, as far as declarations need them.
@@ -45,10 +46,7 @@ const IMPORTS: &str = "
     use crate::{Effect, Flags, Lanes, Linear, Scalar, Src, Ty};
 ";
 
-static VM: LazyLock<Isa> = LazyLock::new(|| {
-    let spec = vireo_codegen::load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
-    spec.vm("vm").expect("the VM").clone()
-});
+static VM: LazyLock<&Isa> = LazyLock::new(|| SPEC.vm("vm").expect("the VM"));
 
 fn generated() -> String {
     primitive::emit(&VM).remove(0).text

@@ -1,19 +1,16 @@
 //! The real specs: they load, generate the same bytes twice, and one more entry is all that a new op needs.
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
 
 use vireo_codegen::model::vm::Body;
 use vireo_codegen::sem::{Effect, Expr, Sig, Ty};
 use vireo_codegen::{GeneratedFile, generate, load};
 
+use crate::real::{GENERATED, SPEC};
+
 fn generate_from(files: &[(&str, &str)]) -> Vec<GeneratedFile> {
     generate(&load(files).unwrap_or_else(|diagnostics| panic!("{diagnostics}")))
 }
-
-/// The files that are generated from the specs as they are. To generate everything takes long enough for the tests to
-/// share it.
-static GENERATED: LazyLock<Vec<GeneratedFile>> = LazyLock::new(|| generate_from(vireo_spec::FILES));
 
 /// Compares file by file, so that a failure names the file instead of printing all of them.
 fn same(left: &[GeneratedFile], right: &[GeneratedFile]) {
@@ -24,11 +21,7 @@ fn same(left: &[GeneratedFile], right: &[GeneratedFile]) {
     }
 }
 
-#[test]
-fn generating_twice_gives_the_same_bytes() {
-    same(&GENERATED, &generate_from(vireo_spec::FILES));
-}
-
+/// Nor does anything else that may differ from one run to the next.
 #[test]
 fn the_order_of_files_does_not_matter() {
     let mut reversed = vireo_spec::FILES.to_vec();
@@ -47,7 +40,7 @@ fn generated_rust_has_no_path_of_the_crate_that_includes_it() {
 
 #[test]
 fn every_entry_of_bytecode_17_is_there() {
-    let spec = load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    let spec = &*SPEC;
     let versions: Vec<_> = spec
         .vm("vm")
         .expect("the VM")
@@ -63,7 +56,7 @@ fn every_entry_of_bytecode_17_is_there() {
 /// The manual has nothing else to say what they do.
 #[test]
 fn ops_without_an_expression_have_their_steps_written_down() {
-    let spec = load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    let spec = &*SPEC;
     for op in &spec.vm("vm").expect("the VM").ops {
         let opaque = matches!(op.body, Body::Helper(_) | Body::Control(_));
         assert_eq!(op.effect.is_some(), opaque, "{}: {}", op.origin, op.mnemonic);
@@ -73,7 +66,7 @@ fn ops_without_an_expression_have_their_steps_written_down() {
 /// An op made of known primitives is one entry: every artifact of the VM then knows it.
 #[test]
 fn one_entry_adds_an_op_everywhere() {
-    let spec = load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    let spec = &*SPEC;
     let used: BTreeSet<u8> =
         spec.vm("vm").expect("the VM").ops.iter().filter(|op| op.set == "core").map(|op| op.opcode).collect();
     let free = (0..=u8::MAX).find(|opcode| !used.contains(opcode)).expect("core has a free opcode");
@@ -103,7 +96,7 @@ fn one_entry_adds_an_op_everywhere() {
 /// A primitive is there for the instruction sets that it names, and each of them needs it.
 #[test]
 fn primitives_are_used_by_the_sets_that_they_name() {
-    let spec = load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    let spec = &*SPEC;
     let mut used: BTreeSet<(String, &str)> = BTreeSet::new();
     let mut uses = |expr: &Expr, set| {
         expr.for_each_primitive(&mut |primitive| {
@@ -130,7 +123,7 @@ fn primitives_are_used_by_the_sets_that_they_name() {
 /// Those that work on memory or references have examples with the ops that use them.
 #[test]
 fn primitives_on_values_have_examples() {
-    let spec = load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    let spec = &*SPEC;
     let is_value = |sig: &Sig| match sig {
         Sig::Is(ty) => ty.scalar().is_some() || *ty == Ty::Bool,
         Sig::N | Sig::L | Sig::F | Sig::T | Sig::BitsOfF => true,

@@ -4,11 +4,9 @@
 use std::sync::LazyLock;
 
 use vireo_codegen::emit::reference_docs::{Anchor, AnchorKind, Card, Document, Outside, dead_links, reference};
-use vireo_codegen::{GeneratedFile, Spec, load};
+use vireo_codegen::{GeneratedFile, load};
 
-fn spec() -> Spec {
-    load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"))
-}
+use crate::real::SPEC;
 
 /// A guide with a heading and a flag.
 fn guide() -> Document {
@@ -32,9 +30,12 @@ fn guide() -> Document {
 static OUTSIDE: LazyLock<Outside> =
     LazyLock::new(|| Outside { sources: "../../".into(), library: Some("../doc/vireo/index.html".into()) });
 
+static MANUAL: LazyLock<Vec<GeneratedFile>> =
+    LazyLock::new(|| reference(&SPEC, &[guide()], &Card::default(), &OUTSIDE));
+
 /// The manual with the guide.
-pub(crate) fn manual() -> Vec<GeneratedFile> {
-    reference(&spec(), &[guide()], &Card::default(), &OUTSIDE)
+pub(crate) fn manual() -> &'static [GeneratedFile] {
+    &MANUAL
 }
 
 fn page<'a>(files: &'a [GeneratedFile], path: &str) -> &'a str {
@@ -60,11 +61,11 @@ fn rendering_twice_gives_the_same_bytes() {
 #[test]
 fn every_link_leads_to_an_anchor_that_is_there_once() {
     let files = manual();
-    assert_eq!(dead_links(&files, &OUTSIDE), Vec::<String>::new());
-    let links: usize = pages(&files).map(|file| file.text.matches(" href=\"").count()).sum();
+    assert_eq!(dead_links(files, &OUTSIDE), Vec::<String>::new());
+    let links: usize = pages(files).map(|file| file.text.matches(" href=\"").count()).sum();
     assert!(links > 10_000, "only {links} links");
     assert_eq!(
-        dead_links(&reference(&spec(), &[], &Card::default(), &OUTSIDE), &OUTSIDE),
+        dead_links(&reference(&SPEC, &[], &Card::default(), &OUTSIDE), &OUTSIDE),
         Vec::<String>::new(),
         "without guides"
     );
@@ -75,7 +76,7 @@ fn dead_links_are_found() {
     let mut broken = guide();
     broken.html += "<a href=\"gone.html\">a</a><a href=\"vm.html#gone\">b</a><p id=\"flags\">c</p><a href=\"https://iree.dev\">d</a>";
     assert_eq!(
-        dead_links(&reference(&spec(), &[broken], &Card::default(), &OUTSIDE), &OUTSIDE),
+        dead_links(&reference(&SPEC, &[broken], &Card::default(), &OUTSIDE), &OUTSIDE),
         [
             "guide-tool.html: there are two anchors `flags`",
             "guide-tool.html: there is no file for the link `gone.html`",
@@ -86,7 +87,7 @@ fn dead_links_are_found() {
 
 #[test]
 fn every_entry_is_described() {
-    let spec = spec();
+    let spec = &*SPEC;
     let files = manual();
     let described = |path: String, id: &str| {
         assert!(page(&files, &path).contains(&format!("id=\"{id}\"")), "{path} does not describe `{id}`");
@@ -142,7 +143,7 @@ fn every_entry_is_described() {
 /// packets and their fields, formats, status codes, conventions, words and flags.
 #[test]
 fn every_name_is_listed_and_can_be_searched() {
-    let (spec, files) = (spec(), manual());
+    let (spec, files) = (&*SPEC, manual());
     let (list, data) = (page(&files, "all.html"), page(&files, "names.js"));
     let listed = |href: String, name: &str| {
         assert!(
@@ -202,7 +203,7 @@ fn every_name_is_listed_and_can_be_searched() {
 #[test]
 fn pages_are_well_formed() {
     const VOID: [&str; 6] = ["meta", "link", "br", "wbr", "rect", "input"];
-    for GeneratedFile { path, text } in pages(&manual()) {
+    for GeneratedFile { path, text } in pages(manual()) {
         let mut open: Vec<&str> = Vec::new();
         for part in text.split('<').skip(1) {
             let (tag, _) = part.split_once('>').unwrap_or_else(|| panic!("{path}: `<{part}` has no end"));
@@ -219,7 +220,7 @@ fn pages_are_well_formed() {
 
 #[test]
 fn pages_need_nothing_from_elsewhere() {
-    for GeneratedFile { path, text } in &manual() {
+    for GeneratedFile { path, text } in manual() {
         // The script of the search is the only one, and loads names.js alone.
         let text = text.replace("<script src=\"search.js\" defer>", "");
         for foreign in ["<script", "src=", "url(", "@import", "href=\"http", "href=\"/", "fetch(", "XMLHttpRequest"] {
@@ -232,7 +233,7 @@ fn pages_need_nothing_from_elsewhere() {
 /// Landmarks and labels guide a reader who cannot see the page, or has no mouse.
 #[test]
 fn pages_have_landmarks_and_labels() {
-    for GeneratedFile { path, text } in pages(&manual()) {
+    for GeneratedFile { path, text } in pages(manual()) {
         for needed in [
             "<html lang=\"en\">",
             "<header ",
@@ -262,7 +263,7 @@ fn pages_have_landmarks_and_labels() {
 #[test]
 fn wide_things_scroll_in_boxes_of_their_own() {
     let files = manual();
-    for GeneratedFile { path, text } in pages(&files) {
+    for GeneratedFile { path, text } in pages(files) {
         for wide in ["<table", "<svg"] {
             for (at, _) in text.match_indices(wide) {
                 assert!(

@@ -69,7 +69,7 @@ fn run(files: &[GeneratedFile], more: &str) -> Option<String> {
 fn the_commands_of_a_session_are_copied() {
     let blocks = [r"$ a --b \\\n    c\nout\n$ d\nout \\\n", r"let a = 1;\nlet b;\n\n"];
     let print = blocks.map(|text| format!("console.log(textToCopy(\"{text}\"));\n"));
-    if let Some(copied) = run(&manual(), &print.concat()) {
+    if let Some(copied) = run(manual(), &print.concat()) {
         assert_eq!(copied, "a --b \\\n    c\nd\nlet a = 1;\nlet b;\n");
     }
 }
