@@ -294,7 +294,7 @@ impl Context {
 
     /// The limits of calls that are made without limits.
     #[doc(hidden)]
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &Arc<Limits> {
         self.0.limits()
     }
 

@@ -134,7 +134,7 @@ impl PreparedCall {
         timeline.value += 1;
         let done = Fence::at(timeline.semaphore.clone(), timeline.value);
         // The program may drop the fence without signaling it, so the wait has the limits of the call.
-        let _limits = scope::start(self.function.limits());
+        let _limits = scope::start_shared(self.function.shared_limits());
         if let Some(signal) = self.arguments.last_mut() {
             *signal = done.to_ref().into();
         }
@@ -195,7 +195,7 @@ impl CallBatch {
         if !self.results.is_empty() {
             return Err(Status::failed_precondition("the calls of the batch have been made"));
         }
-        let _limits = scope::start(self.function.limits());
+        let _limits = scope::start_shared(self.function.shared_limits());
         for call in &self.calls {
             self.results.push(self.function.vm_function().call(call)?);
         }

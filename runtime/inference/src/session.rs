@@ -84,7 +84,12 @@ impl Session {
         let export = module.exports_named(function.name()).next();
         let export = export.ok_or_else(|| Status::internal("a function is not among the exports of its module"))?;
         let signature = Arc::new(Signature::of(module, &export)?);
-        let function = Function { function, signature, device: model.device().clone(), limits: model.limits().clone() };
+        let function = Function {
+            function,
+            signature,
+            device: model.device().clone(),
+            limits: Arc::clone(self.0.context.limits()),
+        };
         let mut functions = self.0.functions.write().unwrap_or_else(PoisonError::into_inner);
         functions.insert(name.to_string(), function.clone());
         Ok(function)
@@ -156,7 +161,7 @@ pub struct Function {
     function: vm::Function,
     signature: Arc<Signature>,
     device: Arc<dyn Device>,
-    limits: Limits,
+    limits: Arc<Limits>,
 }
 
 impl Function {
@@ -247,6 +252,11 @@ impl Function {
 
     /// The limits of calls.
     pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The same, as the context has them: calls that share them do not copy them.
+    pub(crate) fn shared_limits(&self) -> &Arc<Limits> {
         &self.limits
     }
 

@@ -172,10 +172,14 @@ fn start_armed(limits: &Limits) -> StartedLimits {
 }
 
 /// As [`start`], for limits that many calls share: they are not copied if the call adds nothing to them, such as a
-/// point in time.
+/// point in time, or if they are in force already.
 #[inline]
 pub fn start_shared(limits: &Arc<Limits>) -> Option<StartedLimits> {
-    if is_armed() || !limits.is_armed() || limits.timeout.is_some() || limits.deadline.is_some() {
+    let is_in_force = is_armed();
+    if is_in_force && CURRENT.with_borrow(|scope| scope.0.as_ref().is_some_and(|outer| Arc::ptr_eq(outer, limits))) {
+        return Some(StartedLimits { limits: Arc::clone(limits), _entered: ScopeGuard { before: None } });
+    }
+    if is_in_force || !limits.is_armed() || limits.timeout.is_some() || limits.deadline.is_some() {
         return start(limits);
     }
     let _entered = Scope(Some(Arc::clone(limits))).enter();
