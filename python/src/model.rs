@@ -19,6 +19,7 @@ use crate::function::PyFunction;
 use crate::interpreter::detached;
 use crate::interrupts;
 use crate::limits::PyLimits;
+use crate::logging;
 use crate::memory::describe_type;
 use crate::progress::PyProgress;
 use crate::signature::{PySignature, html};
@@ -210,6 +211,7 @@ impl PyModel {
             preload: choices.preload,
         };
         let progress = choices.progress.map(|callback| Arc::new(PyProgress::new(callback)));
+        logging::read_level(py)?;
         let model = origin.load(py, progress.as_ref());
         finish(py, progress.as_ref())?;
         let (model, threads) = model?;
@@ -217,6 +219,7 @@ impl PyModel {
     }
 
     fn new_session(&self, py: Python<'_>) -> PyResult<Session> {
+        logging::read_level(py)?;
         let session = detached(py, || self.model.session());
         finish(py, self.progress.as_ref())?;
         session.or_raise(py)

@@ -8,7 +8,7 @@ use crate::chore::{target, workspace};
 
 /// The features of the library in tests of the workspace. With these, the same profiles and the dependencies of
 /// `workspace-hack`, what was built for those is used again.
-const FEATURES: &str = r#""bind", "files", "half", "ndarray", "software-agents""#;
+const FEATURES: &str = r#""bind", "files", "half", "ndarray", "software-agents", "tracing""#;
 
 /// Builds and runs the program.
 pub fn outside() -> Result<(), String> {

@@ -17,6 +17,7 @@
 mod builtin;
 mod compare;
 pub mod dlpack;
+mod events;
 #[cfg(feature = "files")]
 pub mod files;
 #[cfg(feature = "amdgpu")]

@@ -31,6 +31,7 @@ use vireo_params::{ContentsMode, IndexProvider, ParameterIndex, Progress};
 use vireo_vm::abi::modules as host;
 use vireo_vm::interp::{Stderr, TraceRecorder, TraceSink};
 
+use crate::events;
 use crate::signature::Signature;
 
 /// The device of a model for which none is chosen.
@@ -374,6 +375,10 @@ impl ModelBuilder {
     /// `NOT_FOUND` for devices, files and functions that are not there, `INCOMPATIBLE` for modules of other versions,
     /// failures of devices.
     pub fn build(self, main: Module) -> Result<Model> {
+        events::model(|| self.link(main))
+    }
+
+    fn link(self, main: Module) -> Result<Model> {
         let devices = self.create_devices()?;
         // A file that is missing is an error also where the program does not ask for parameters.
         let parameters = self.parameter_providers()?;

@@ -7,6 +7,7 @@ use vireo_core::status::{Result, Status};
 use vireo_hal::{Fence, QueueAffinity, Semaphore, SemaphoreFlags};
 use vireo_vm::Value;
 
+use crate::events::CallEvents;
 use crate::input::{Input, to_values};
 use crate::output::{Output, Outputs};
 use crate::session::Function;
@@ -128,6 +129,10 @@ impl PreparedCall {
     /// # Errors
     /// The error of the program; there are no results then.
     pub fn run(&mut self) -> Result<()> {
+        CallEvents::begin(self.function.signature()).run(|| self.call())
+    }
+
+    fn call(&mut self) -> Result<()> {
         let Some(timeline) = &mut self.timeline else {
             return self.function.vm_function().call_into(&self.arguments, &mut self.results);
         };

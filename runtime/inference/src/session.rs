@@ -12,6 +12,7 @@ use vireo_core::status::{Result, Status};
 use vireo_hal::{Device, Fence, QueueAffinity, SemaphoreFlags};
 use vireo_vm::Value;
 
+use crate::events;
 use crate::input::{Input, to_values};
 use crate::model::{Model, ModelBuilder};
 use crate::output::Outputs;
@@ -127,7 +128,7 @@ impl Model {
     /// # Errors
     /// Any error of an initialiser; if the host lacks something that the program needs, it says what.
     pub fn session(&self) -> Result<Session> {
-        Ok(Session::new(self.clone(), self.context()?))
+        events::session(|| Ok(Session::new(self.clone(), self.context()?)))
     }
 }
 

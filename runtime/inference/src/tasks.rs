@@ -13,6 +13,7 @@ use vireo_core::timer::Timer;
 use vireo_hal::{Fence, MultiWait};
 use vireo_vm::Value;
 
+use crate::events::CallEvents;
 use crate::input::Input;
 use crate::output::Outputs;
 use crate::session::Function;
@@ -27,6 +28,7 @@ use crate::signature::Signature;
 pub struct Call {
     state: State,
     signature: Arc<Signature>,
+    events: CallEvents,
 }
 
 enum State {
@@ -67,7 +69,9 @@ impl Function {
         let limits = limits.started().into_owned();
         let call = self.vm_function().start(&arguments, limits.clone())?;
         let state = State::Running { call: Box::new(call.into_future()), done, limits };
-        Ok(Call { state, signature: self.shared_signature().clone() })
+        let signature = self.shared_signature().clone();
+        let events = CallEvents::begin(&signature);
+        Ok(Call { state, signature, events })
     }
 
     /// Makes a call for each of `inputs`, of which at most `in_flight` are under way at a time. Results come in the
@@ -90,8 +94,8 @@ impl Future for Call {
     type Output = Result<Outputs>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<Outputs>> {
-        let Call { state, signature } = &mut *self;
-        let outcome = state.poll(context, signature);
+        let Call { state, signature, events } = &mut *self;
+        let outcome = events.poll(|| state.poll(context, signature));
         if outcome.is_ready() {
             self.state = State::Finished;
         }

@@ -20,6 +20,8 @@ mod disassembly;
 mod elf;
 #[cfg(all(target_arch = "x86_64", unix))]
 mod elf_library;
+#[cfg(feature = "tracing")]
+mod events;
 mod fills;
 mod format;
 mod forwarding;
