@@ -85,13 +85,13 @@ fn models_sessions_and_calls_are_told() {
     assert_eq!(
         lines,
         [
-            r#"vireo::model "linked a model" module="module" devices=["local-sync"] duration"#,
-            r#"vireo::model "made a session" module="module" duration"#,
+            r#"vireo::model linked a model module="module" devices=["local-sync"] duration"#,
+            r#"vireo::model made a session module="module" duration"#,
             r#"vireo::call span call function="abs""#,
             "enter",
             "exit",
             "enter",
-            r#"vireo::call "returned" function="abs" duration"#,
+            r#"vireo::call returned function="abs" duration"#,
             "exit",
         ]
     );
@@ -118,8 +118,8 @@ fn polled_calls_are_told_when_they_end_and_failures_have_a_status() {
     });
     let events: Vec<&String> = lines.iter().filter(|line| line.contains(" duration")).collect();
     assert_eq!(events.len(), 2, "{lines:?}");
-    assert_eq!(events[0], r#"vireo::call "returned" function="abs" duration"#);
-    assert!(events[1].starts_with(r#"vireo::call "failed" function="abs" duration status=CANCELLED: "#), "{events:?}");
+    assert_eq!(events[0], r#"vireo::call returned function="abs" duration"#);
+    assert!(events[1].starts_with(r#"vireo::call failed function="abs" duration status=CANCELLED: "#), "{events:?}");
 }
 
 #[test]
