@@ -51,6 +51,7 @@ pub mod interp;
 pub mod jit;
 mod layout_writers;
 mod layouts;
+pub mod library_entries;
 pub mod library_exports;
 pub mod library_symbols;
 pub mod local_task;
@@ -67,6 +68,7 @@ pub mod schema_readers;
 mod scope;
 pub mod status;
 pub mod support;
+mod tables;
 mod threaded;
 pub mod verify;
 pub mod vmvx;
@@ -153,6 +155,7 @@ pub fn generate_below(spec: &Spec, prefixes: &[&str]) -> Vec<GeneratedFile> {
         let mut software = api.libraries.iter().filter_map(|library| library.software.as_deref());
         if software.any(|folder| is_wanted(folder, prefixes)) {
             files.extend(library_exports::emit(api));
+            files.extend(library_entries::emit(api));
         }
     }
     files.retain(|file| prefixes.iter().any(|prefix| file.path.starts_with(prefix)));
