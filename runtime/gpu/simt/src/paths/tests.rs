@@ -116,7 +116,7 @@ fn step(op: Op, lane: usize, registers: &mut [u32; 6]) -> Option<usize> {
         Op::Set(of, number) => registers[of] = number,
         Op::Count(of) => registers[of] = registers[of].wrapping_sub(1),
         Op::Hash(of, number) => registers[of] = hash(lane, number) % 4,
-        Op::JumpIf(number, to) if hash(lane, number) % 2 == 0 => return Some(to),
+        Op::JumpIf(number, to) if hash(lane, number).is_multiple_of(2) => return Some(to),
         Op::JumpNotZero(of, to) if registers[of] != 0 => return Some(to),
         Op::Jump(to) => return Some(to),
         _ => {}
