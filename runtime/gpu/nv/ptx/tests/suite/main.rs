@@ -1,0 +1,4 @@
+//! Tests of PTX programs.
+
+mod basics;
+mod support;
