@@ -1,4 +1,6 @@
 //! Tests of PTX programs.
 
 mod basics;
+mod census;
+mod mutants;
 mod support;
