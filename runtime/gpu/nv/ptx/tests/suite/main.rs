@@ -2,5 +2,6 @@
 
 mod basics;
 mod census;
+mod compiled;
 mod mutants;
 mod support;
