@@ -3,5 +3,7 @@
 mod basics;
 mod census;
 mod compiled;
+mod forms;
 mod mutants;
+mod soft;
 mod support;
