@@ -111,7 +111,11 @@ fn quotients_and_exponentials() {
                 state ^= state << 13;
                 state ^= state >> 17;
                 state ^= state << 5;
-                if state % 4 == 0 { special[state as usize / 4 % special.len()] } else { f32::from_bits(state) }
+                if state.is_multiple_of(4) {
+                    special[state as usize / 4 % special.len()]
+                } else {
+                    f32::from_bits(state)
+                }
             })
             .collect()
     };

@@ -71,8 +71,8 @@ impl Draw {
             3 | 4 if ty.kind() == TypeKind::Float => match ty {
                 Type::F16 => 0x3000 + (self.bits() >> 30) % 0x1800,
                 Type::Bf16 => 0x3E00 + (self.bits() >> 30) % 0x200,
-                Type::F32 => 0x3D00_0000 + (self.bits() >> 20) % 0x600_0000 | (self.bits() >> 40 & 1) << 31,
-                _ => 0x3F90 << 48 | self.bits() >> 6 & !(0xFFF << 52) | (self.bits() >> 30) % 16 << 52,
+                Type::F32 => (0x3D00_0000 + (self.bits() >> 20) % 0x600_0000) | ((self.bits() >> 40 & 1) << 31),
+                _ => 0x3F90 << 48 | self.bits() >> 6 & !(0xFFF << 52) | (((self.bits() >> 30) % 16) << 52),
             },
             3 => (self.bits() >> 50) & 0x3F,
             4 => edges[(self.bits() >> 20) as usize % edges.len()].wrapping_add(self.bits() >> 60),
@@ -333,7 +333,7 @@ impl Case<'_> {
         let (ux, uy) = (unsigned(x), unsigned(y));
         let product = a.wrapping_mul(b);
         let is_signed = ty.kind() == TypeKind::Signed;
-        let high = if is_signed { product >> width } else { (ux as u128 * uy as u128 >> width) as i128 };
+        let high = if is_signed { product >> width } else { ((ux as u128 * uy as u128) >> width) as i128 };
         let part = |product: i128| cut(ty, if self.has("hi") { high } else { product });
         let low24 = |value: u64| {
             let value = i128::from(value & 0xFF_FFFF);
@@ -348,7 +348,7 @@ impl Case<'_> {
             "add" | "addc" => {
                 let extra = if self.parts[0] == "addc" { carry } else { 0 };
                 let sum = if self.has("sat") { clamp(a + b) } else { a + b + extra };
-                Some((Expected::Bits(cut(ty, sum)), Some(ux + uy + extra >> width != 0)))
+                Some((Expected::Bits(cut(ty, sum)), Some((ux + uy + extra) >> width != 0)))
             }
             "sub" | "subc" => {
                 let extra = if self.parts[0] == "subc" { carry } else { 0 };
@@ -362,7 +362,7 @@ impl Case<'_> {
                 let (extra, product) = (if self.parts[0] == "madc" { carry } else { 0 }, part(product));
                 let sum = extend(ty, product) + c;
                 let sum = if self.has("sat") { clamp(sum) } else { sum + extra };
-                Some((Expected::Bits(cut(ty, sum)), Some(unsigned(product) + unsigned(z) + extra >> width != 0)))
+                Some((Expected::Bits(cut(ty, sum)), Some((unsigned(product) + unsigned(z) + extra) >> width != 0)))
             }
             "mul24" | "mad24" => {
                 let product = low24(x) * low24(y);
@@ -632,10 +632,10 @@ fn check(form: &Form, draw: &mut Draw) -> Result<usize, String> {
             }
             Expected::Near(expected) => near(&name, types[0], &inputs, found, expected)?,
         }
-        if let (true, Some(carry)) = (form.variant.carry_out, carry) {
-            if word(8) != u64::from(carry) {
-                return Err(format!("the carry of {name} of {inputs:x?}"));
-            }
+        if let (true, Some(carry)) = (form.variant.carry_out, carry)
+            && word(8) != u64::from(carry)
+        {
+            return Err(format!("the carry of {name} of {inputs:x?}"));
         }
     }
     Ok(checked)

@@ -7,3 +7,4 @@ mod forms;
 mod mutants;
 mod soft;
 mod support;
+mod warps;

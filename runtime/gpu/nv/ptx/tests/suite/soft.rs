@@ -162,7 +162,7 @@ pub fn divide(a: Number, b: Number) -> Number {
         (Finite(a, x, p), Finite(b, y, q)) => {
             let shift = x.leading_zeros() - 1;
             let x = x << shift;
-            Finite(a != b, x / y << 1 | u128::from(x % y != 0), p - q - shift as i32 - 1)
+            Finite(a != b, ((x / y) << 1) | u128::from(x % y != 0), p - q - shift as i32 - 1)
         }
     }
 }
