@@ -58,7 +58,7 @@ pub(crate) fn places(code: &Code) -> Places {
             match &mut intervals[event.register as usize] {
                 Some(interval) => {
                     // A use of the instruction that sets it is before that.
-                    interval.is_whole &= !(interval.start / 2 == at as u32 && !event.is_set);
+                    interval.is_whole &= interval.start / 2 != at as u32 || event.is_set;
                     interval.start = interval.start.min(place);
                     interval.end = interval.end.max(place);
                 }

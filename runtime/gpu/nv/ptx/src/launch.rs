@@ -188,7 +188,11 @@ impl<'a> Worker<'a> {
             let pause = warps[index].run(block);
             pause.map_err(|trap| vireo_simt::Trap { group: number, wave: index as u32, ..trap })
         })
-        .map_err(|trap| vireo_simt::Trap { group: number, ..trap })?;
+        .map_err(|trap| {
+            let waits = warps.get(trap.wave as usize).and_then(Warp::waits_at).filter(|_| trap.lane.is_none());
+            let (address, lane) = waits.map_or((trap.address, trap.lane), |(address, lane)| (address, Some(lane)));
+            vireo_simt::Trap { group: number, address, lane, ..trap }
+        })?;
         Ok(warps.iter().map(|warp| warp.executed).sum())
     }
 }

@@ -2,7 +2,7 @@
 
 use vireo_core::math::exact;
 
-use super::float::{Float, fma_error, sum_to_odd};
+use super::float::{Float, fma_error, ldexp, sum_to_odd};
 use super::half::F16;
 
 /// Toward zero.
@@ -128,10 +128,19 @@ fn finish<const TO: u8>(near: f64, lost: f64, is_finite: bool) -> f64 {
     }
 }
 
-/// Products this small are scaled before what they lose is computed.
-const SMALL: f64 = 1e-290;
-/// By this.
-const SCALE: f64 = 1.157_920_892_373_162e77;
+/// A significand from 1 to 2 with its sign, and the exponent; zero and what is not finite as they are.
+fn split(value: f64) -> (f64, i32) {
+    if value == 0.0 || !value.is_finite() {
+        return (value, 0);
+    }
+    let subnormal = value.is_subnormal();
+    let bits = if subnormal { value * 18_014_398_509_481_984.0 } else { value }.to_bits();
+    let exponent = (bits >> 52 & 0x7FF) as i32 - 1023 - if subnormal { 54 } else { 0 };
+    (f64::from_bits(bits & 0x800F_FFFF_FFFF_FFFF | 1023 << 52), exponent)
+}
+
+/// Parts of a sum that are less than the larger one by more than this power of two stand for something small.
+const NEGLIGIBLE: i32 = -300;
 
 impl Directed for f64 {
     fn sum<const TO: u8>(self, other: Self) -> Self {
@@ -142,38 +151,39 @@ impl Directed for f64 {
     }
     fn product<const TO: u8>(self, other: Self) -> Self {
         let near = self * other;
-        let (mut a, mut b, mut scaled) = (self, other, near);
-        if near.abs() < SMALL {
-            // The smaller factor is scaled, so that nothing overflows.
-            if a.abs() < b.abs() {
-                a *= SCALE
-            } else {
-                b *= SCALE
-            }
-            if a.abs() < b.abs() {
-                a *= SCALE
-            } else {
-                b *= SCALE
-            }
-            scaled = near * SCALE * SCALE;
-        }
-        finish::<TO>(near, a.mul_add(b, -scaled), self.is_finite() && other.is_finite())
+        // Of significands, so that nothing of what is lost is too small.
+        let ((a, p), (b, q)) = (split(self), split(other));
+        let lost = a.mul_add(b, -ldexp(near, (-p - q) as u32));
+        finish::<TO>(near, lost, self.is_finite() && other.is_finite())
     }
     fn product_sum<const TO: u8>(self, b: Self, c: Self) -> Self {
+        let is_finite = self.is_finite() && b.is_finite() && c.is_finite();
+        if c == 0.0 && self != 0.0 && b != 0.0 && is_finite {
+            return self.product::<TO>(b);
+        }
         let near = self.mul_add(b, c);
-        let product = self * b;
-        let near = if near == 0.0 && product == -c { signed_zero::<TO>(near, product, c) } else { near };
-        let lost = fma_error(self, b, c, near);
-        finish::<TO>(near, lost, self.is_finite() && b.is_finite() && c.is_finite())
+        if self == 0.0 || b == 0.0 || !is_finite {
+            return signed_zero::<TO>(near, self * b, c);
+        }
+        let ((x, p), (y, q), (z, r)) = (split(self), split(b), split(c));
+        let top = r.max(p + q);
+        let scaled = |value: f64, exponent: i32| ldexp(value, (exponent - top).max(NEGLIGIBLE) as u32);
+        let lost = fma_error(x, scaled(y, p + q), scaled(z, r), ldexp(near, -top as u32));
+        let exact = lost == 0.0 && near == 0.0;
+        finish::<TO>(if exact && TO == DOWN { -0.0 } else { near }, lost, true)
     }
     fn quotient<const TO: u8>(self, other: Self) -> Self {
         let near = self / other;
         let is_finite = self.is_finite() && other.is_finite() && other != 0.0;
-        finish::<TO>(near, remainder(near, self, other), is_finite)
+        let ((a, p), (b, q)) = (split(self), split(other));
+        finish::<TO>(near, remainder(ldexp(near, (q - p) as u32), a, b), is_finite)
     }
     fn root<const TO: u8>(self) -> Self {
         let near = self.sqrt();
-        finish::<TO>(near, (-near).mul_add(near, self), self.is_finite())
+        let (value, exponent) = split(self);
+        let half = exponent.div_euclid(2);
+        let (value, root) = (ldexp(value, exponent.rem_euclid(2) as u32), ldexp(near, -half as u32));
+        finish::<TO>(near, (-root).mul_add(root, value), self.is_finite())
     }
     #[inline(always)]
     fn divided(self, other: Self) -> Self {
@@ -367,11 +377,11 @@ mod tests {
             }
         }
         assert_eq!(fadd_rz(f64::MAX, f64::MAX), f64::MAX);
-        assert_eq!(fadd_rm(1.0, -1.0).to_bits(), (-0.0f64).to_bits());
+        assert_eq!(fadd_rm(1.0f64, -1.0).to_bits(), (-0.0f64).to_bits());
         assert_eq!(fdiv_rp(1.0f32, 3.0), 0.333_333_34);
         assert_eq!(fdiv_rm(1.0f32, 3.0), 0.333_333_3);
-        assert_eq!(fsqrt_rp(2.0f64), 2f64.sqrt().next_up());
-        assert_eq!(fsqrt_rm(2.0f64), 2f64.sqrt());
+        assert_eq!(fsqrt_rp(2.0f64), 2f64.sqrt());
+        assert_eq!(fsqrt_rm(2.0f64), 2f64.sqrt().next_down());
         assert_eq!((i64_to_f32_rz(16_777_219), i64_to_f32_rp(16_777_219)), (16_777_218.0, 16_777_220.0));
         assert_eq!(fdemote_f16_rp(1e-30), F16(1));
         assert_eq!(fdemote_f16_rm(65519.0), F16(0x7BFF));

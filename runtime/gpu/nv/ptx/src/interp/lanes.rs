@@ -36,7 +36,7 @@ macro_rules! lane {
             type Values<'a> = [&'a Row; 2];
 
             #[inline(always)]
-            fn fetch<'a>(warp: &'a Warp, source: u16) -> [&'a Row; 2] {
+            fn fetch(warp: &Warp, source: u16) -> [&Row; 2] {
                 let first = usize::from(source);
                 let row = &warp.rows[first];
                 [row, if <$ty as Lane>::FORMAT.is_wide() { &warp.rows[first + 1] } else { row }]

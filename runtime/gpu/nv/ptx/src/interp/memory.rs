@@ -509,7 +509,7 @@ pub(crate) fn copy_local(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) ->
 /// read, of those that the number says; the others become zero.
 pub(crate) fn copy_to_shared(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     let length = inst.number & 0xFF;
-    let places = list(block, inst, 5);
+    let places = list(block, inst, 4);
     let offset = i64::from(u32::from(places[0]) | u32::from(places[1]) << 16);
     let (is_short, limit, ignored) = (inst.number & 0x100 != 0, places[2], places[3]);
     let to = Addresses::at(warp, inst.sources[0], i64::from(offset as i32), is_short);

@@ -1,7 +1,7 @@
 //! The loop of a warp.
 
 use vireo_simt::group::Pause;
-use vireo_simt::paths::Turn;
+use vireo_simt::paths::{Parked, Turn};
 use vireo_simt::{Trap, TrapKind};
 
 use crate::machine::{Block, Next, Warp};
@@ -18,7 +18,7 @@ impl Warp {
                     block.note_arrival(arrival);
                     return Ok(Pause::At(arrival));
                 }
-                Turn::Deadlock => return Err(self.deadlock(block)),
+                Turn::Deadlock => return Err(self.deadlock()),
                 Turn::Ended => {
                     block.note_end();
                     return Ok(Pause::Ended);
@@ -60,14 +60,18 @@ impl Warp {
         }
     }
 
-    /// Lanes that wait for each other: the trap is at the first of them.
-    fn deadlock(&self, _: &Block<'_>) -> Trap {
-        let first = self.paths.others().iter().min_by_key(|path| path.pc);
-        let (pc, mask) = first.map_or((0, 1), |path| (path.pc, path.mask));
-        Trap {
-            address: u64::from(pc),
-            lane: Some(mask.trailing_zeros() & 31),
-            ..Trap::new(TrapKind::InvalidOperand("lanes of a warp wait for each other at different places".into()))
-        }
+    /// The instruction at which the first of the lanes that wait is, and that lane.
+    pub(crate) fn waits_at(&self) -> Option<(u64, u32)> {
+        let path = self.paths.others().iter().min_by_key(|path| path.pc)?;
+        // Behind a barrier a path goes on at the next instruction.
+        let pc = path.pc - u32::from(matches!(path.parked, Some(Parked::Barrier(_))));
+        Some((pc.into(), path.mask.trailing_zeros() & 31))
+    }
+
+    /// Lanes wait for each other.
+    fn deadlock(&self) -> Trap {
+        let (address, lane) = self.waits_at().unwrap_or_default();
+        let what = "lanes of a warp wait for each other at different places";
+        Trap { address, lane: Some(lane), ..Trap::new(TrapKind::InvalidOperand(what.into())) }
     }
 }

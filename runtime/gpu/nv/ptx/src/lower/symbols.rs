@@ -91,10 +91,10 @@ impl<'a> Symbols<'a> {
     /// The index of a variable in device memory.
     fn global(&mut self, variable: &Variable<'_>, known: &HashMap<&str, Symbol>) -> Result<Symbol, LoadError> {
         let is_external = variable.linkage == Linkage::Extern;
-        if is_external || variable.linkage == Linkage::Weak {
-            if let Some(found @ Symbol::Global(_)) = known.get(variable.name) {
-                return Ok(*found);
-            }
+        if let (Linkage::Extern | Linkage::Weak, Some(found @ Symbol::Global(_))) =
+            (variable.linkage, known.get(variable.name))
+        {
+            return Ok(*found);
         }
         let Some(size) = variable.size.or(is_external.then_some(0)) else {
             return Err(LoadError::invalid(variable.line, format!("`{}` has no size", variable.name)));

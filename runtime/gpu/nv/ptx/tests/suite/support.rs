@@ -92,7 +92,7 @@ pub fn run_with(
     kernel.launch(&Launch {
         grid,
         block,
-        shared_bytes: 0,
+        shared_bytes: 48 << 10,
         params: &params,
         globals,
         memory: buffers,
