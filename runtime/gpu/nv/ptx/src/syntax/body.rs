@@ -346,6 +346,15 @@ impl<'a> Reader<'a, '_> {
                 Ok(self.parser.integer()? as i64)
             }
             Token::Sign('-') => Ok(self.parser.integer()? as i64),
+            // The first element of an array. Others would need the size of an element.
+            Token::Sign('[') => {
+                self.parser.advance()?;
+                if self.parser.integer()? != 0 {
+                    return self.parser.invalid("an element of an array that is not the first one".to_string());
+                }
+                self.parser.expect(']')?;
+                Ok(0)
+            }
             _ => Ok(0),
         }
     }

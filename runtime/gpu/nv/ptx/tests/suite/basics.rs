@@ -93,6 +93,10 @@ fn what_is_refused_is_named_with_its_line() {
     assert!(refused("add.s32 %r1, %r2;").message.contains("operands"));
     assert!(refused("add.s32 %rd1, %r2, %r3;").message.contains("32 bits in a register of 64"));
     assert!(refused("bra nowhere;").message.contains("no label"));
+    // The first element of an array is the array; others would need the size of an element.
+    let element = |index: u32| format!(".shared .align 8 .b8 a[8];\nmov.u64 %rd5, a[{index}];");
+    assert!(Module::load(crate::support::kernel(1, &element(0)).as_bytes(), &Options::default()).is_ok());
+    assert!(refused(&element(1)).message.contains("not the first one"));
     assert_eq!(refused("call.uni f;").kind, LoadErrorKind::Invalid);
     let error = Module::load(b".version 99.0\n", &Options::default()).unwrap_err();
     assert_eq!(error.kind, LoadErrorKind::Version);
