@@ -284,17 +284,29 @@ pub(crate) struct Event {
     /// The flags that it was created with.
     pub(crate) flags: u32,
     recorded: Mutex<Option<Arc<Op>>>,
+    /// The capture that it was recorded in last, and the nodes that it has recorded there.
+    captured: Mutex<Option<(u64, Vec<u64>)>>,
 }
 
 impl Event {
     /// An event that has recorded nothing.
     pub(crate) fn new(context: Arc<Context>, flags: u32) -> Self {
-        Event { context, flags, recorded: Mutex::default() }
+        Event { context, flags, recorded: Mutex::default(), captured: Mutex::default() }
     }
 
     /// Records an operation.
     pub(crate) fn record(&self, op: Arc<Op>) {
         *self.recorded.lock().unwrap_or_else(PoisonError::into_inner) = Some(op);
+    }
+
+    /// Remembers nodes of a capture, or that what it records is in none.
+    pub(crate) fn capture(&self, nodes: Option<(u64, Vec<u64>)>) {
+        *self.captured.lock().unwrap_or_else(PoisonError::into_inner) = nodes;
+    }
+
+    /// The capture that it was recorded in last, and the nodes that it has recorded there.
+    pub(crate) fn captured(&self) -> Option<(u64, Vec<u64>)> {
+        self.captured.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The operation that it has recorded.

@@ -159,6 +159,11 @@ impl Exec {
         change(node.ok_or(CuResult::ERROR_INVALID_VALUE)?)
     }
 
+    /// Its nodes, each after those it depends on.
+    pub(crate) fn nodes(&self) -> Vec<Node> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Adds its operations to a stream.
     pub(crate) fn launch(&self, system: &'static System, stream: &Stream) {
         let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -202,7 +207,8 @@ fn add(
     crew.submit(ops.into_values().chain(before.iter().cloned()), None)
 }
 
-fn task(system: &'static System, kind: &NodeKind) -> Option<Task> {
+/// The work of a node, if it has any of its own.
+pub(crate) fn task(system: &'static System, kind: &NodeKind) -> Option<Task> {
     match kind {
         NodeKind::Kernel(node) => Some(launch::task(system, node.function.clone(), node.launch.clone())),
         NodeKind::Copy(_, copy) => {

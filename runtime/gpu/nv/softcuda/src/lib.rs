@@ -10,6 +10,7 @@
 mod abi;
 mod api;
 mod callback;
+mod capture;
 mod context;
 mod crew;
 mod gate;

@@ -17,6 +17,7 @@ use vireo_soft::handles::Handles;
 use vireo_soft::trace::WrittenTrace;
 
 use crate::api::Outcome;
+use crate::capture::Captures;
 use crate::context::{Context, Event, Stream, StreamKind};
 use crate::crew::Crew;
 use crate::graph::{Exec, Graph};
@@ -117,6 +118,7 @@ pub(crate) struct System {
     pub(crate) execs: Handles<Exec>,
     pub(crate) pools: Handles<MemPool>,
     pub(crate) links: Handles<LinkState>,
+    pub(crate) captures: Captures,
     ids: AtomicU64,
     trace: Option<WrittenTrace<BufWriter<File>>>,
     /// Calls so far of the functions that are to fail.
@@ -212,6 +214,7 @@ impl System {
             execs: Handles::new(11 << 44),
             pools,
             links: Handles::new(12 << 44),
+            captures: Captures::default(),
             // The first ones are those of default streams.
             ids: AtomicU64::new(8),
             trace,

@@ -1,11 +1,12 @@
 //! Copies and fills ([`Copy`], [`Fill`]): checked where they are submitted, with the allocations that they touch kept
 //! until they are done.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
 use vireo_cuda::result::CuResult;
-use vireo_cuda::types::{Copy2d, Copy3d, Copy3dPeer, MemoryType};
+use vireo_cuda::types::{Copy2d, Copy3d, Copy3dPeer, CuArray, MemoryType};
 use vireo_soft::memory::backing;
 use vireo_soft::memory::map::Allocation;
 
@@ -195,6 +196,38 @@ pub(crate) fn of_3d_peer(copy: &Copy3dPeer) -> Outcome<(Place, Place, [u64; 3])>
     let to = Place { pitch: copy.dst_pitch, height: copy.dst_height, origin: to_origin, ..to };
     let from = Place { pitch: copy.src_pitch, height: copy.src_height, origin: from_origin, ..from };
     Ok((to, from, [copy.width_in_bytes, copy.height, copy.depth]))
+}
+
+/// The structure for a copy of layers, as programs read it from nodes of captured graphs.
+pub(crate) fn to_3d(to: &Place, from: &Place, size: [u64; 3]) -> Copy3d {
+    let pointer = |address: u64| std::ptr::with_exposed_provenance_mut::<c_void>(address as usize);
+    Copy3d {
+        src_xin_bytes: from.origin[0],
+        src_y: from.origin[1],
+        src_z: from.origin[2],
+        src_lod: 0,
+        src_memory_type: from.memory,
+        src_host: pointer(from.address).cast_const(),
+        src_device: from.address,
+        src_array: CuArray(0),
+        reserved0: std::ptr::null_mut(),
+        src_pitch: from.pitch,
+        src_height: from.height,
+        dst_xin_bytes: to.origin[0],
+        dst_y: to.origin[1],
+        dst_z: to.origin[2],
+        dst_lod: 0,
+        dst_memory_type: to.memory,
+        dst_host: pointer(to.address),
+        dst_device: to.address,
+        dst_array: CuArray(0),
+        reserved1: std::ptr::null_mut(),
+        dst_pitch: to.pitch,
+        dst_height: to.height,
+        width_in_bytes: size[0],
+        height: size[1],
+        depth: size[2],
+    }
 }
 
 fn place(memory: MemoryType, host: u64, device: u64) -> Outcome<Place> {

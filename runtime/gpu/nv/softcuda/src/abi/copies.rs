@@ -5,9 +5,10 @@ use std::ffi::c_void;
 use vireo_cuda::types::{Copy2d, Copy3d, Copy3dPeer, CuContext, CuStream, MemoryType};
 
 use crate::api::Outcome;
-use crate::crew::Progress;
+use crate::capture::submit;
+use crate::graph::{NodeKind, Vouched};
 use crate::system::{stream, system};
-use crate::transfer::{Copy, Place, of_2d, of_3d, of_3d_peer};
+use crate::transfer::{Copy, Place, of_2d, of_3d, of_3d_peer, to_3d};
 
 /// Copies in a stream. It waits for the copy if `waits`, or if memory of the program that nothing pins is written.
 ///
@@ -15,18 +16,21 @@ use crate::transfer::{Copy, Place, of_2d, of_3d, of_3d_peer};
 /// Memory of the program is as large as the copy, and stays so until the copy is done.
 unsafe fn copy(to: Place, from: Place, size: [u64; 3], handle: CuStream, waits: bool) -> Outcome {
     let (system, found) = stream(handle)?;
-    // A copy that is waited for needs no second copy of its source.
+    // A copy that is waited for needs no second copy of its source, and a captured one reads it later.
+    let is_captured = system.captures.of(&found).is_some();
+    if waits && is_captured {
+        return system.captures.refuse(&found);
+    }
+    let stage = !waits && !is_captured;
     // SAFETY: the caller vouches for the memory.
-    let copy = unsafe { Copy::new(&system.memory, to, from, size, !waits) }?;
+    let copy = unsafe { Copy::new(&system.memory, to, from, size, stage) }?;
     let Some(copy) = copy else {
         return if waits { found.synchronize() } else { Ok(()) };
     };
     let waits = waits || copy.is_pageable();
-    let op = found.submit(Box::new(move || {
-        copy.run();
-        Ok(Progress::Done)
-    }));
-    if waits { found.context.wait(&op) } else { Ok(()) }
+    let kind = NodeKind::Copy(Box::new(Vouched(to_3d(&to, &from, size))), Some(Box::new(copy)));
+    let op = submit(system, &found, kind)?;
+    if let Some(op) = op.filter(|_| waits) { found.context.wait(&op) } else { Ok(()) }
 }
 
 /// The structure at an address.

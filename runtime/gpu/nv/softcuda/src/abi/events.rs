@@ -6,6 +6,7 @@ use vireo_cuda::result::CuResult;
 use vireo_cuda::types::{CFloat, CuEvent, CuStream, EVENT_DISABLE_TIMING, EVENT_INTERPROCESS};
 
 use crate::api::{Out, Outcome};
+use crate::capture;
 use crate::context::Event;
 use crate::system::{current, stream, system};
 
@@ -31,13 +32,12 @@ pub(crate) unsafe fn cuEventCreate(event: *mut CuEvent, flags: u32) -> Outcome {
 }
 
 pub(crate) unsafe fn cuEventRecord(event: CuEvent, handle: CuStream) -> Outcome {
-    let (_, found) = stream(handle)?;
+    let (system, found) = stream(handle)?;
     let event = known(event)?;
     if !Arc::ptr_eq(&event.context, &found.context) {
         return Err(CuResult::ERROR_INVALID_HANDLE);
     }
-    event.record(found.submit_marker([]));
-    Ok(())
+    capture::record(system, &found, &event)
 }
 
 pub(crate) unsafe fn cuEventRecordWithFlags(event: CuEvent, handle: CuStream, flags: u32) -> Outcome {
@@ -48,8 +48,14 @@ pub(crate) unsafe fn cuEventRecordWithFlags(event: CuEvent, handle: CuStream, fl
     unsafe { cuEventRecord(event, handle) }
 }
 
+/// Refuses an event that was recorded in a capture last.
+fn check_captured(event: &Event) -> Outcome {
+    if event.captured().is_some() { Err(CuResult::ERROR_CAPTURED_EVENT) } else { Ok(()) }
+}
+
 pub(crate) unsafe fn cuEventQuery(event: CuEvent) -> Outcome {
     let event = known(event)?;
+    check_captured(&event)?;
     match event.recorded() {
         Some(op) if !op.is_done() => {
             event.context.status()?;
@@ -61,6 +67,7 @@ pub(crate) unsafe fn cuEventQuery(event: CuEvent) -> Outcome {
 
 pub(crate) unsafe fn cuEventSynchronize(event: CuEvent) -> Outcome {
     let event = known(event)?;
+    check_captured(&event)?;
     match event.recorded() {
         Some(op) => event.context.wait(&op),
         None => event.context.status(),

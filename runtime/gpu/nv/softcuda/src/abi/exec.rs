@@ -11,7 +11,8 @@ use vireo_cuda::types::{
 use super::graphs::known;
 use super::nodes::{copy_kind, fill_kind, host_kind, kernel_kind, kernel_kind_v2, read, replace};
 use crate::api::{Out, Outcome};
-use crate::graph::Exec;
+use crate::capture::submit;
+use crate::graph::{Exec, NodeKind};
 use crate::system::{System, stream, system};
 
 /// The flags of making a graph executable: they free allocations, upload, or say how it is launched.
@@ -152,7 +153,8 @@ pub(crate) unsafe fn cuGraphNodeGetEnabled(exec: CuGraphExec, node: CuGraphNode,
 
 pub(crate) unsafe fn cuGraphUpload(exec: CuGraphExec, handle: CuStream) -> Outcome {
     known_exec(exec)?;
-    let (_, found) = stream(handle)?;
+    let (system, found) = stream(handle)?;
+    system.captures.refuse(&found)?;
     found.submit_marker([]);
     Ok(())
 }
@@ -160,6 +162,11 @@ pub(crate) unsafe fn cuGraphUpload(exec: CuGraphExec, handle: CuStream) -> Outco
 pub(crate) unsafe fn cuGraphLaunch(exec: CuGraphExec, handle: CuStream) -> Outcome {
     let (_, found) = known_exec(exec)?;
     let (system, stream) = stream(handle)?;
+    if system.captures.of(&stream).is_some() {
+        submit(system, &stream, NodeKind::Child(found.nodes()))?;
+        return Ok(());
+    }
+    system.captures.refuse(&stream)?;
     found.launch(system, &stream);
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! Fills, at once and in streams. Those at once are in the default stream, and wait for it.
 
-use vireo_cuda::types::CuStream;
+use vireo_cuda::types::{CuStream, MemsetNodeParams};
 
 use crate::api::Outcome;
-use crate::crew::Progress;
+use crate::capture::submit;
+use crate::graph::{NodeKind, Vouched};
 use crate::system::stream;
 use crate::transfer::Fill;
 
@@ -15,11 +16,9 @@ fn fill(rows: Rows, value: u32, width: u32, handle: CuStream, waits: bool) -> Ou
     let (system, found) = stream(handle)?;
     let Rows(to, pitch, elements, rows) = rows;
     let Some(fill) = Fill::new(&system.memory, to, pitch, value, width, elements, rows)? else { return Ok(()) };
-    let op = found.submit(Box::new(move || {
-        fill.run();
-        Ok(Progress::Done)
-    }));
-    if waits { found.context.wait(&op) } else { Ok(()) }
+    let wanted = MemsetNodeParams { dst: to, pitch, value, element_size: width, width: elements, height: rows };
+    let op = submit(system, &found, NodeKind::Fill(Vouched(wanted), Some(fill)))?;
+    if let Some(op) = op.filter(|_| waits) { found.context.wait(&op) } else { Ok(()) }
 }
 
 pub(crate) unsafe fn cuMemsetD8_v2(to: u64, value: u8, count: u64) -> Outcome {

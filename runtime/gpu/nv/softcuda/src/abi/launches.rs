@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use vireo_cuda::attributes::LaunchAttributeId;
 use vireo_cuda::result::CuResult;
-use vireo_cuda::types::{CuFunction, CuStream, HostFunction, LaunchAttribute, LaunchConfig};
+use vireo_cuda::types::{CuFunction, CuStream, HostFunction, HostNodeParams, LaunchAttribute, LaunchConfig};
 
 use super::functions::known;
 use crate::api::Outcome;
-use crate::callback::calling_back;
-use crate::crew::Progress;
-use crate::graph::Vouched;
+use crate::capture::submit;
+use crate::graph::{KernelNode, NodeKind, Vouched};
 use crate::image::Launch;
-use crate::launch::{check, pack, task};
+use crate::launch::{check, pack};
 use crate::reports::tell;
 use crate::system::{stream, system};
 
@@ -31,11 +30,12 @@ struct Shape([u32; 3], [u32; 3], u32, bool);
 unsafe fn launch(
     function: CuFunction,
     shape: Shape,
-    handle: CuStream,
+    stream_handle: CuStream,
     parameters: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> Outcome {
-    let (system, found) = stream(handle)?;
+    let (system, found) = stream(stream_handle)?;
+    let handle = function.0;
     let (_, function) = known(function)?;
     if !Arc::ptr_eq(&function.module.context, &found.context) {
         return Err(CuResult::ERROR_INVALID_HANDLE);
@@ -48,7 +48,9 @@ unsafe fn launch(
     check(&system.devices[found.context.device as usize], &function, &launch)?;
     // SAFETY: the caller vouches for the parameters.
     launch.parameters = unsafe { pack(function.kernel(), parameters.cast_const().cast(), extra.cast_const().cast()) }?;
-    found.submit(task(system, function, launch));
+    let start = launch.parameters.as_ptr().expose_provenance() as u64;
+    let addresses = function.kernel().parameters.iter().map(|known| start + u64::from(known.offset)).collect();
+    submit(system, &found, NodeKind::Kernel(KernelNode { function, handle, launch, addresses }))?;
     Ok(())
 }
 
@@ -144,13 +146,8 @@ pub(crate) unsafe fn cuLaunchKernelEx(
 }
 
 pub(crate) unsafe fn cuLaunchHostFunc(handle: CuStream, function: Option<HostFunction>, data: *mut c_void) -> Outcome {
-    let (_, found) = stream(handle)?;
-    let function = function.ok_or(CuResult::ERROR_INVALID_VALUE)?;
-    let data = Vouched(data);
-    found.submit(Box::new(move || {
-        // SAFETY: the program gave function and argument for this.
-        calling_back(|| unsafe { function(data.get()) });
-        Ok(Progress::Done)
-    }));
+    let (system, found) = stream(handle)?;
+    function.ok_or(CuResult::ERROR_INVALID_VALUE)?;
+    submit(system, &found, NodeKind::Host(Vouched(HostNodeParams { function, user_data: data })))?;
     Ok(())
 }

@@ -180,6 +180,7 @@ pub(crate) unsafe fn cuMemPrefetchAsync(address: u64, count: u64, device: CuDevi
         system.device(device)?;
     }
     managed(address, count)?;
+    system.captures.refuse(&found)?;
     found.submit_marker([]);
     Ok(())
 }
@@ -191,11 +192,12 @@ pub(crate) unsafe fn cuMemPrefetchAsync_v2(
     flags: u32,
     handle: CuStream,
 ) -> Outcome {
-    let (_, found) = stream(handle)?;
+    let (system, found) = stream(handle)?;
     if flags != 0 {
         return Err(CuResult::ERROR_INVALID_VALUE);
     }
     managed(address, count)?;
+    system.captures.refuse(&found)?;
     found.submit_marker([]);
     Ok(())
 }

@@ -50,6 +50,7 @@ pub(crate) unsafe fn cuMemAllocAsync(address: *mut u64, size: u64, handle: CuStr
     // SAFETY: the caller vouches for it.
     let out = unsafe { Out::new(address) }?;
     system.needs_pools()?;
+    system.captures.refuse(&found)?;
     let pool = system.device(CuDevice(found.context.device as i32))?.pool();
     out.set(allocate(system, &found, pool, size)?);
     Ok(())
@@ -65,6 +66,7 @@ pub(crate) unsafe fn cuMemAllocFromPoolAsync(
     // SAFETY: the caller vouches for it.
     let out = unsafe { Out::new(address) }?;
     system.needs_pools()?;
+    system.captures.refuse(&found)?;
     out.set(allocate(system, &found, pool.0, size)?);
     Ok(())
 }
@@ -72,6 +74,7 @@ pub(crate) unsafe fn cuMemAllocFromPoolAsync(
 pub(crate) unsafe fn cuMemFreeAsync(address: u64, handle: CuStream) -> Outcome {
     let (system, found) = stream(handle)?;
     system.needs_pools()?;
+    system.captures.refuse(&found)?;
     if address == 0 {
         return Ok(());
     }

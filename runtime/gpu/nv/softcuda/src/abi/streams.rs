@@ -13,10 +13,10 @@ use vireo_cuda::types::{
 use super::contexts::PRIORITIES;
 use crate::api::{Out, Outcome};
 use crate::callback::calling_back;
+use crate::capture::{self, Capture};
 use crate::context::{Stream, StreamKind};
 use crate::crew::Progress;
 use crate::graph::Vouched;
-use crate::reports::tell_once;
 use crate::system::{current, stream, system};
 
 /// Modes of captures are below this.
@@ -81,10 +81,7 @@ pub(crate) unsafe fn cuStreamGetDevice(handle: CuStream, device: *mut CuDevice) 
 pub(crate) unsafe fn cuStreamWaitEvent(handle: CuStream, event: CuEvent, _flags: u32) -> Outcome {
     let (system, found) = stream(handle)?;
     let event = system.events.get(event.0).ok_or(CuResult::ERROR_INVALID_HANDLE)?;
-    if let Some(op) = event.recorded().filter(|op| !op.is_done()) {
-        found.submit_marker([op]);
-    }
-    Ok(())
+    capture::wait(system, &found, &event)
 }
 
 pub(crate) unsafe fn cuStreamAddCallback(
@@ -93,7 +90,8 @@ pub(crate) unsafe fn cuStreamAddCallback(
     data: *mut c_void,
     flags: u32,
 ) -> Outcome {
-    let (_, found) = stream(handle)?;
+    let (system, found) = stream(handle)?;
+    system.captures.refuse(&found)?;
     let callback = callback.filter(|_| flags == 0).ok_or(CuResult::ERROR_INVALID_VALUE)?;
     let (context, data) = (found.context.clone(), Vouched(data));
     found.submit_always(Box::new(move || {
@@ -106,7 +104,8 @@ pub(crate) unsafe fn cuStreamAddCallback(
 }
 
 pub(crate) unsafe fn cuStreamQuery(handle: CuStream) -> Outcome {
-    let (_, found) = stream(handle)?;
+    let (system, found) = stream(handle)?;
+    system.captures.refuse(&found)?;
     if !found.is_idle() {
         return Err(CuResult::ERROR_NOT_READY);
     }
@@ -115,7 +114,8 @@ pub(crate) unsafe fn cuStreamQuery(handle: CuStream) -> Outcome {
 }
 
 pub(crate) unsafe fn cuStreamSynchronize(handle: CuStream) -> Outcome {
-    let (_, found) = stream(handle)?;
+    let (system, found) = stream(handle)?;
+    system.captures.refuse(&found)?;
     found.synchronize()
 }
 
@@ -132,44 +132,77 @@ pub(crate) unsafe fn cuStreamCopyAttributes(to: CuStream, from: CuStream) -> Out
 
 pub(crate) unsafe fn cuStreamAttachMemAsync(handle: CuStream, address: u64, _length: u64, _flags: u32) -> Outcome {
     let (system, found) = stream(handle)?;
+    system.captures.refuse(&found)?;
     system.memory.find(address).ok_or(CuResult::ERROR_INVALID_VALUE)?;
     found.submit_marker([]);
     Ok(())
 }
 
+/// Whether there is a capture, and whether it is of use.
+fn status_of(capture: Option<&Capture>) -> CaptureStatus {
+    match capture {
+        None => CaptureStatus::NONE,
+        Some(capture) if capture.is_invalid() => CaptureStatus::INVALIDATED,
+        Some(_) => CaptureStatus::ACTIVE,
+    }
+}
+
 pub(crate) unsafe fn cuStreamIsCapturing(handle: CuStream, status: *mut CaptureStatus) -> Outcome {
-    stream(handle)?;
+    let (system, found) = stream(handle)?;
     // SAFETY: the caller vouches for it.
-    unsafe { Out::new(status) }?.set(CaptureStatus::NONE);
+    unsafe { Out::new(status) }?.set(status_of(system.captures.of(&found).as_deref()));
     Ok(())
 }
 
 pub(crate) unsafe fn cuStreamBeginCapture_v2(handle: CuStream, mode: u32) -> Outcome {
-    stream(handle)?;
+    let (system, found) = stream(handle)?;
     if mode >= CAPTURE_MODES {
         return Err(CuResult::ERROR_INVALID_VALUE);
     }
-    tell_once("cuStreamBeginCapture", "streams cannot be captured; graphs are built of nodes");
-    Err(CuResult::ERROR_NOT_SUPPORTED)
+    system.captures.begin(system, &found, mode)
 }
 
 pub(crate) unsafe fn cuStreamEndCapture(handle: CuStream, graph: *mut CuGraph) -> Outcome {
-    stream(handle)?;
+    let (system, found) = stream(handle)?;
     // SAFETY: the caller vouches for it.
-    unsafe { Out::new(graph) }?.set(CuGraph(0));
-    Err(CuResult::ERROR_ILLEGAL_STATE)
+    let out = unsafe { Out::new(graph) }?;
+    out.set(CuGraph(0));
+    out.set(CuGraph(system.captures.end(system, &found)?));
+    Ok(())
 }
 
 pub(crate) unsafe fn cuStreamGetCaptureInfo_v2(
     handle: CuStream,
     status: *mut CaptureStatus,
-    _id: *mut u64,
-    _graph: *mut CuGraph,
-    _dependencies: *mut *const CuGraphNode,
-    _count: *mut u64,
+    id: *mut u64,
+    graph: *mut CuGraph,
+    dependencies: *mut *const CuGraphNode,
+    count: *mut u64,
 ) -> Outcome {
-    // SAFETY: the caller vouches for it. The others are not written for a stream that is not captured.
-    unsafe { cuStreamIsCapturing(handle, status) }
+    thread_local! {
+        // The list that the last call of the thread gave away.
+        static NODES: std::cell::RefCell<Vec<CuGraphNode>> = const { std::cell::RefCell::new(Vec::new()) };
+    }
+    let (system, found) = stream(handle)?;
+    // SAFETY: the caller vouches for the pointers.
+    let (status, id, graph) = unsafe { (Out::new(status)?, Out::optional(id), Out::optional(graph)) };
+    // SAFETY: as for the others, the caller vouches for the pointers.
+    let (dependencies, count) = unsafe { (Out::optional(dependencies), Out::optional(count)) };
+    let capture = system.captures.of(&found);
+    status.set(status_of(capture.as_deref()));
+    // The others are not written for a stream that is not captured.
+    let Some(capture) = capture else { return Ok(()) };
+    let nodes: Vec<CuGraphNode> = capture.tail(&found).into_iter().map(CuGraphNode).collect();
+    count.iter().for_each(|out| out.set(nodes.len() as u64));
+    id.iter().for_each(|out| out.set(capture.id));
+    graph.iter().for_each(|out| out.set(CuGraph(capture.handle)));
+    if let Some(out) = dependencies {
+        out.set(NODES.with_borrow_mut(|kept| {
+            *kept = nodes;
+            kept.as_ptr()
+        }));
+    }
+    Ok(())
 }
 
 pub(crate) unsafe fn cuThreadExchangeStreamCaptureMode(mode: *mut u32) -> Outcome {
@@ -223,7 +256,8 @@ fn word(address: u64, bits: u32) -> Outcome<impl Fn() -> u64 + Send + 'static> {
 }
 
 fn wait_value(handle: CuStream, address: u64, value: u64, flags: u32, bits: u32) -> Outcome {
-    let (_, found) = stream(handle)?;
+    let (system, found) = stream(handle)?;
+    system.captures.refuse(&found)?;
     if flags > WAIT_VALUE_NOR {
         return Err(CuResult::ERROR_INVALID_VALUE);
     }
@@ -234,7 +268,8 @@ fn wait_value(handle: CuStream, address: u64, value: u64, flags: u32, bits: u32)
 }
 
 fn write_value(handle: CuStream, address: u64, value: u64, bits: u32) -> Outcome {
-    let (_, found) = stream(handle)?;
+    let (system, found) = stream(handle)?;
+    system.captures.refuse(&found)?;
     let read = word(address, bits)?;
     found.submit(Box::new(move || {
         let _kept = &read;
