@@ -7,7 +7,7 @@ use crate::check;
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::{self, Entry};
 use crate::model::instruction_set::InstructionSet;
-use crate::model::{abi, api, gfx, hal, jit, names, schema, vm};
+use crate::model::{abi, api, gfx, hal, jit, names, ptx, schema, vm};
 use crate::sem::Vocabulary;
 
 /// Every fact of `spec/`, checked.
@@ -36,7 +36,7 @@ impl Spec {
     pub fn vm(&self, name: &str) -> Option<&vm::Isa> {
         match self.instruction_sets.get(name)? {
             InstructionSet::Vm(isa) => Some(isa),
-            InstructionSet::Gfx(_) => None,
+            InstructionSet::Gfx(_) | InstructionSet::Ptx(_) => None,
         }
     }
 
@@ -44,7 +44,15 @@ impl Spec {
     pub fn gfx(&self, name: &str) -> Option<&gfx::Gfx> {
         match self.instruction_sets.get(name)? {
             InstructionSet::Gfx(gfx) => Some(gfx),
-            InstructionSet::Vm(_) => None,
+            InstructionSet::Vm(_) | InstructionSet::Ptx(_) => None,
+        }
+    }
+
+    /// The instruction set `spec/isa/NAME/`, if it is the text form of a GPU.
+    pub fn ptx(&self, name: &str) -> Option<&ptx::Ptx> {
+        match self.instruction_sets.get(name)? {
+            InstructionSet::Ptx(ptx) => Some(ptx),
+            InstructionSet::Vm(_) | InstructionSet::Gfx(_) => None,
         }
     }
 

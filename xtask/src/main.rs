@@ -7,7 +7,7 @@
 //! of dependencies, `facts` at literals that repeat the specs, `semver` at what users see of the library, `growth` at
 //! the work that hostile modules make. `opcodes` writes the table of the instruction decoder. `dist` builds what is
 //! shipped, `cross` builds and runs for other machines, `package` what is published, `soft` the software libraries of
-//! GPUs. Specs are read from disk, so that an edit of one does not build this crate again.
+//! GPUs, and `ptx-census` looks for forms of PTX that the specs lack. Specs are read from disk, so that an edit of one does not build this crate again.
 #![forbid(unsafe_code)]
 
 mod chore;
@@ -25,6 +25,7 @@ mod opcodes;
 mod outside;
 mod package;
 mod prose;
+mod ptx_census;
 mod semver;
 mod skipped;
 mod soft;
@@ -50,6 +51,7 @@ const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask outside
        cargo xtask package
        cargo xtask prose
+       cargo xtask ptx-census FOLDER
        cargo xtask semver [--accept]
        cargo xtask skipped FILE
        cargo xtask soft DIRECTORY [FLAGS OF CARGO BUILD]
@@ -73,6 +75,7 @@ opcodes    writes the table of the decoder that finds instructions which a proce
 outside    builds and runs the program of the README in a crate outside of the workspace
 package    packages the crates that are published, and builds each from its package
 prose      counts the comments that break the rules of prose, fails if there are more than before, and notes if there are fewer
+ptx-census  prints the forms in the files .ptx of FOLDER that spec/isa/ptx lacks
 semver     fails if the public items of the library differ from those in snapshots/api/, or records them there
 skipped    counts the tests that FILE says were skipped (VIREO_SKIPPED=FILE when they ran), and fails for what this machine has
 soft       builds the software libraries of GPUs into DIRECTORY, under the names that programs load them by";
@@ -110,6 +113,7 @@ fn main() -> ExitCode {
         ["outside"] => outside::outside().map_err(Failure::Wrong),
         ["package"] => package::package().map_err(Failure::Wrong),
         ["prose"] => prose::prose(),
+        ["ptx-census", folder] => ptx_census::ptx_census(Path::new(folder)),
         ["semver"] => semver::semver(false).map_err(Failure::Wrong),
         ["semver", "--accept"] => semver::semver(true).map_err(Failure::Wrong),
         ["skipped", file] => skipped::skipped(Path::new(file)).map_err(Failure::Wrong),

@@ -53,7 +53,7 @@ fn build(spec: &Spec, library: &Library, software: &str, directory: &Path, flags
     linker.args(["-shared", "-o"]).arg(&file);
     linker.arg(format!("-Wl,-soname,{soname}")).arg(format!("-Wl,--version-script,{}", script.display()));
     // The functions are what the linker takes from the archive, with all that they need; without one of them it fails.
-    linker.args(library.symbols.iter().map(|symbol| format!("-Wl,--undefined={}", symbol.function.name)));
+    linker.args(library.exported().iter().map(|name| format!("-Wl,--undefined={name}")));
     linker.args(["-Wl,--no-undefined", "-Wl,--gc-sections", "-Wl,--strip-all"]).arg(&archive).args(SYSTEM);
     run(&mut linker)?;
     for link in links {

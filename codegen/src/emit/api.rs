@@ -7,15 +7,16 @@ use proc_macro2::TokenStream;
 
 use crate::emit::file::{GeneratedFile, source};
 use crate::emit::scope::Scope;
-use crate::emit::{families, layouts, words};
-use crate::model::api::Api;
+use crate::emit::{families, layouts, tables, words};
+use crate::model::api::{Api, Table};
 
 /// `API/STEM.rs`
 pub fn emit(api: &Api) -> Vec<GeneratedFile> {
     let files = api.files.iter().map(|file| file.stem.as_str());
     let words = api.words.iter().map(|word| word.origin.stem());
     let families = api.families.iter().map(|family| family.origin.stem());
-    let stems: BTreeSet<&str> = files.chain(words).chain(families).collect();
+    let of_tables = api.tables.iter().map(|table| table.origin.stem());
+    let stems: BTreeSet<&str> = files.chain(words).chain(families).chain(of_tables).collect();
     stems
         .iter()
         .map(|name| {
@@ -28,6 +29,8 @@ pub fn emit(api: &Api) -> Vec<GeneratedFile> {
             items.extend(words.map(|word| words::word(word, scope)));
             let families = api.families.iter().filter(|family| family.origin.stem() == *name);
             items.extend(families.map(|family| families::family(family, scope)));
+            let of_file: Vec<&Table> = api.tables.iter().filter(|table| table.origin.stem() == *name).collect();
+            items.extend(tables::tables(&of_file, scope));
             source(&format!("{}/{name}.rs", api.name), &format!("spec/api/{}/{name}.yaml", api.name), items)
         })
         .collect()

@@ -15,7 +15,7 @@ use crate::model::gfx::{Body, Gfx, Instruction, MemoryValue, PARTS, SPACES};
 use crate::sem::{Expr, ExprKind, Ty};
 
 /// The features of processors for which the second variant is.
-const FEATURES: [&str; 6] = ["avx2", "fma", "bmi1", "bmi2", "lzcnt", "popcnt"];
+pub(crate) const FEATURES: [&str; 6] = ["avx2", "fma", "bmi1", "bmi2", "lzcnt", "popcnt"];
 
 /// `gfx/interp.rs`, and `gfx/interp/FAMILY.rs` for each file of instructions.
 pub fn emit(gfx: &Gfx) -> Vec<GeneratedFile> {
@@ -193,7 +193,8 @@ pub(crate) fn rust_type(ty: Ty) -> TokenStream {
     }
 }
 
-fn value(expr: &Expr) -> TokenStream {
+/// A value of a lane as a call of primitives.
+pub(crate) fn value(expr: &Expr) -> TokenStream {
     match &expr.kind {
         ExprKind::Operand(name) => {
             let name = format_ident!("{name}");

@@ -126,6 +126,20 @@ fn code(numbers: &Numbers) -> TokenStream {
             pub const PREFIXES: &'static [(&'static str, Self)] = &[#(#prefixed),*];
         }
     });
+    let messages =
+        numbers.values.iter().filter_map(|value| Some((constant_ident(&value.name), value.message.as_ref()?)));
+    let messages: Vec<_> = messages.map(|(name, message)| quote!(Self::#name => #message,)).collect();
+    let messages = (!messages.is_empty()).then(|| {
+        quote! {
+            /// The sentence that stands for the number, if there is one.
+            pub const fn message(self) -> Option<&'static str> {
+                Some(match self {
+                    #(#messages)*
+                    _ => return None,
+                })
+            }
+        }
+    });
     let floats: Vec<_> = numbers.values.iter().filter_map(narrow_float).collect();
     let floats = (!floats.is_empty()).then(|| {
         quote! {
@@ -151,6 +165,8 @@ fn code(numbers: &Numbers) -> TokenStream {
             pub const NAMED: &'static [(Self, &'static str)] = &[#((Self::#constants, #texts)),*];
 
             #prefixes
+
+            #messages
 
             #floats
 

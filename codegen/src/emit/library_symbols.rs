@@ -50,7 +50,7 @@ fn table(api: &Api, library: &Library) -> TokenStream {
     let names: Vec<_> = symbols.iter().map(|symbol| format_ident!("{}", symbol.function.name)).collect();
     let lookups = symbols.iter().enumerate().map(|(index, symbol)| {
         let (name, index) = (&names[index], literal(index as u64));
-        let text = c_string(&symbol.function.name);
+        let text = c_string(library.suffixes.split(&symbol.function.name).0);
         let version = symbol.version.map(|version| {
             let version = Literal::u32_unsuffixed(version);
             quote!(, #version)

@@ -7,7 +7,7 @@
 use crate::load::Spec;
 use crate::model::api::Api;
 use crate::model::instruction_set::InstructionSet;
-use crate::model::{gfx, vm};
+use crate::model::{gfx, ptx, vm};
 use file::GeneratedFile;
 
 pub mod abi_callees;
@@ -51,6 +51,7 @@ pub mod interp;
 pub mod jit;
 mod layout_writers;
 mod layouts;
+pub mod library_entries;
 pub mod library_exports;
 pub mod library_symbols;
 pub mod local_task;
@@ -60,6 +61,8 @@ pub mod opcode;
 pub(crate) mod operand;
 pub mod primitive;
 pub mod primitive_tests;
+pub mod ptx_interp;
+pub mod ptx_tables;
 pub mod reference_docs;
 pub mod rewrite_tests;
 pub mod rewrites;
@@ -67,6 +70,7 @@ pub mod schema_readers;
 mod scope;
 pub mod status;
 pub mod support;
+mod tables;
 mod threaded;
 pub mod verify;
 pub mod vmvx;
@@ -133,6 +137,10 @@ const OF_GFX: &[(&str, Emitter<gfx::Gfx>)] = &[
     ("gfx/tests/primitives", primitive_tests::emit_gfx),
 ];
 
+/// The emitters of instruction sets with the model `ptx`.
+const OF_PTX: &[(&str, Emitter<ptx::Ptx>)] =
+    &[("ptx", ptx_tables::emit), ("ptx/interp", ptx_interp::emit), ("ptx/tests/primitives", primitive_tests::emit_ptx)];
+
 /// Generates every file, sorted by path. The same spec always gives the same bytes.
 pub fn generate(spec: &Spec) -> Vec<GeneratedFile> {
     generate_below(spec, &[""])
@@ -145,6 +153,7 @@ pub fn generate_below(spec: &Spec, prefixes: &[&str]) -> Vec<GeneratedFile> {
         files.extend(match set {
             InstructionSet::Vm(isa) => run(OF_VM, isa, prefixes),
             InstructionSet::Gfx(gfx) => run(OF_GFX, gfx, prefixes),
+            InstructionSet::Ptx(ptx) => run(OF_PTX, ptx, prefixes),
         });
     }
     for api in spec.apis.values() {
@@ -153,6 +162,7 @@ pub fn generate_below(spec: &Spec, prefixes: &[&str]) -> Vec<GeneratedFile> {
         let mut software = api.libraries.iter().filter_map(|library| library.software.as_deref());
         if software.any(|folder| is_wanted(folder, prefixes)) {
             files.extend(library_exports::emit(api));
+            files.extend(library_entries::emit(api));
         }
     }
     files.retain(|file| prefixes.iter().any(|prefix| file.path.starts_with(prefix)));

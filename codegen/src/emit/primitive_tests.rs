@@ -1,6 +1,6 @@
 //! Emits the examples of primitives as tests of the interpreters' functions: `vm/tests/primitives.rs` and
-//! `gfx/tests/primitives.rs` hold one test for each primitive that has some. One that both instruction sets use has the
-//! same examples in both.
+//! those of `gfx` and `ptx` hold one test for each primitive that has some. One that several instruction sets use has
+//! the same examples in all.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens, quote};
@@ -9,6 +9,7 @@ use crate::camel_case::camel_case;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::ident;
 use crate::model::gfx::Gfx;
+use crate::model::ptx::Ptx;
 use crate::model::vm::Isa;
 use crate::sem::primitive_example::{PrimitiveExample, Value};
 use crate::sem::{Effect, Home, Primitive, Vocabulary};
@@ -21,6 +22,11 @@ pub fn emit(isa: &Isa) -> Vec<GeneratedFile> {
 /// The same for the functions on lanes, whose integers have no sign.
 pub fn emit_gfx(gfx: &Gfx) -> Vec<GeneratedFile> {
     file("gfx/tests/primitives.rs", &gfx.primitives, check_of_lanes)
+}
+
+/// The same for PTX.
+pub fn emit_ptx(ptx: &Ptx) -> Vec<GeneratedFile> {
+    file("ptx/tests/primitives.rs", &ptx.primitives, check_of_lanes)
 }
 
 /// Makes the test of an example.

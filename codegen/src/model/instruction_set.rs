@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::abi::Abi;
-use super::{gfx, vm};
+use super::{gfx, ptx, vm};
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
 use crate::sem::Vocabulary;
@@ -18,10 +18,12 @@ pub enum InstructionSet {
     Vm(vm::Isa),
     /// Machine code of a GPU whose instructions work on lanes.
     Gfx(gfx::Gfx),
+    /// Text of a GPU whose instructions work on lanes that branch on their own.
+    Ptx(ptx::Ptx),
 }
 
 /// The names of the models in specs.
-const MODELS: [&str; 2] = ["vm", "gfx"];
+const MODELS: [&str; 3] = ["vm", "gfx", "ptx"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -69,6 +71,7 @@ impl InstructionSet {
         match raw.model.as_str() {
             "vm" => Some(Self::Vm(vm::Isa::load(&others, primitives.of(name), abi, diagnostics))),
             "gfx" => Some(Self::Gfx(gfx::Gfx::load(name, &others, primitives.of(name), diagnostics))),
+            "ptx" => Some(Self::Ptx(ptx::Ptx::load(name, &others, primitives.of(name), diagnostics))),
             model => {
                 let message = format!("unknown model `{model}`: expected one of {}", MODELS.join(" "));
                 diagnostics.unknown(&entry.origin_of("model"), model, message, MODELS);
@@ -82,6 +85,7 @@ impl InstructionSet {
         match self {
             Self::Vm(_) => MODELS[0],
             Self::Gfx(_) => MODELS[1],
+            Self::Ptx(_) => MODELS[2],
         }
     }
 }

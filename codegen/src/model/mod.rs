@@ -10,6 +10,7 @@ pub mod instruction_set;
 pub mod int;
 pub mod jit;
 pub mod names;
+pub mod ptx;
 pub mod schema;
 pub mod status;
 pub mod vm;

@@ -60,7 +60,7 @@ fn a_folder_without_a_model_is_refused() {
     );
     assert_eq!(
         refused(&[("spec/isa/tiny/a.yaml", &DECLARED.replace("gfx", "gxf"))]),
-        "spec/isa/tiny/a.yaml:2: unknown model `gxf`: expected one of vm gfx; did you mean `gfx`?\n"
+        "spec/isa/tiny/a.yaml:2: unknown model `gxf`: expected one of vm gfx ptx; did you mean `gfx`?\n"
     );
     assert_eq!(
         refused(&[("spec/isa/small/a.yaml", DECLARED)]),

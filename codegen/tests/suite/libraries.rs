@@ -193,3 +193,117 @@ fn wrong_libraries_are_refused() {
     let found = load(&[("spec/api/lamps/x.yaml", alone)]).expect_err("there is no library").to_string();
     assert_eq!(found, "spec/api/lamps/x.yaml:1: a symbol comes after the `library` that has it, in the same file\n");
 }
+
+/// A library that exports more than its software implements.
+const ENTRIES: &str = "\
+- library: bulbs
+  title: Bulbs
+  names: [libbulbs.so.1]
+  finder: bulbFind
+  software: softbulbs
+  suffixes: {version: [_v2], per_thread: [_ptsz]}
+  refusal: outcome.no
+  doc: Switches bulbs.
+
+- symbol: bulbFind
+  version: 10
+  result: outcome
+  doc: Finds a function.
+
+- symbol: bulbLight_v2
+  version: 20
+  per_thread: _ptsz
+  also: {bulbGlow: 30}
+  args:
+    - {name: power, type: u32}
+  result: outcome
+  doc: Lights a bulb.
+
+- refused: bulbs
+  doc: Names of other releases.
+  names:
+    bulbLight: 10
+    bulbBreak_ptsz: 20
+";
+
+const OUTCOMES: &str = "\
+- code: outcome
+  type: u32
+  doc: An outcome.
+  values:
+    - {name: yes_, value: 0, message: it is lit, doc: Lit.}
+    - {name: no, value: 1, doc: Not.}
+
+- table: weak
+  of: outcome
+  text: a weak bulb
+  doc: Watts.
+  values: {no: 5}
+
+- table: strong
+  of: outcome
+  like: weak
+  text: a strong bulb
+  doc: Watts.
+  values: {yes_: 60}
+";
+
+#[test]
+fn a_library_exports_what_it_does_not_implement_and_refuses_it() {
+    let mut files = vireo_spec::FILES.to_vec();
+    files.extend([("spec/api/bulbs/outcomes.yaml", OUTCOMES), ("spec/api/bulbs/bulb_symbols.yaml", ENTRIES)]);
+    let files = generate(&load(&files).unwrap_or_else(|diagnostics| panic!("{diagnostics}")));
+    let entries = text(&files, "softbulbs/entries.rs");
+    for part in [
+        "name: \"bulbLight\",\n        symbol: \"bulbLight_v2_ptsz\",\n        version: 20,\n        per_thread: true,",
+        "name: \"bulbGlow\",\n        symbol: \"bulbLight_v2\",\n        version: 30,\n        per_thread: false,",
+        "name: \"bulbBreak\",\n        symbol: \"bulbBreak_ptsz\",\n        version: 20,\n        per_thread: true,",
+        "entry(\"bulbLight_v2_ptsz\", true, || unsafe { abi::bulbLight_v2(power) })",
+        "refused(\"bulbLight\")",
+    ] {
+        assert!(entries.contains(part), "{part} is not in\n{entries}");
+    }
+    let exports = text(&files, "softbulbs/exports.rs");
+    for part in ["unsafe { entries::bulbLight_v2_ptsz(power) }", "entries::bulbBreak_ptsz()"] {
+        assert!(exports.contains(part), "{part} is not in\n{exports}");
+    }
+    let script = text(&files, "softbulbs/libbulbs.map");
+    assert!(
+        script.contains("bulbFind;\n    bulbLight_v2;\n    bulbLight_v2_ptsz;\n    bulbBreak_ptsz;\n    bulbLight;\n")
+    );
+    let outcomes = text(&files, "bulbs/outcomes.rs");
+    for part in ["Self::YES_ => \"it is lit\"", "pub const STRONG: &[Row] = &[(Outcome::YES_, 60), (Outcome::NO, 5)];"]
+    {
+        assert!(outcomes.contains(part), "{part} is not in\n{outcomes}");
+    }
+}
+
+#[test]
+fn wrong_entries_are_refused() {
+    let refused = |right: &str, wrong: &str| {
+        let (library, outcomes) = (ENTRIES.replacen(right, wrong, 1), OUTCOMES.replacen(right, wrong, 1));
+        assert!(library != ENTRIES || outcomes != OUTCOMES, "{right}");
+        let files = [
+            ("spec/api/bulbs/outcomes.yaml", outcomes.as_str()),
+            ("spec/api/bulbs/bulb_symbols.yaml", library.as_str()),
+        ];
+        let found = load(&files).expect_err("the spec is wrong").to_string();
+        found.replace("spec/api/bulbs/bulb_symbols.yaml:", "").replace("spec/api/bulbs/outcomes.yaml:", "outcomes ")
+    };
+    assert_eq!(refused("outcome.no", "outcome.on"), "1: `refusal`: `outcome` has no value `on`; did you mean `no`?\n");
+    assert_eq!(
+        refused("outcome.no", "no"),
+        "7: `no` is no value of a code: expected `CODE.VALUE`\n24: `bulbs` has no `refusal`, the status that these return\n"
+    );
+    assert_eq!(
+        refused("per_thread: _ptsz\n", "per_thread: _ptds\n"),
+        "14: `bulbs` has no suffix `_ptds` of variants per thread; did you mean `_ptsz`?\n"
+    );
+    assert_eq!(refused("bulbLight: 10", "bulbFind: 10"), "1: `bulbFind` is exported twice\n");
+    assert_eq!(refused("refused: bulbs", "refused: bulb"), "24: these are of the library `bulbs`: expected its name\n");
+    assert_eq!(
+        refused("like: weak", "like: week"),
+        "outcomes 17: there is no table `week` of `outcome` before this one; did you mean `weak`?\n"
+    );
+    assert_eq!(refused("{yes_: 60}", "{yes: 60}"), "outcomes 20: `outcome` has no value `yes`; did you mean `yes_`?\n");
+}

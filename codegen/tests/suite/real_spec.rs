@@ -113,6 +113,9 @@ fn primitives_are_used_by_the_sets_that_they_name() {
             results.iter().chain(instruction.clamped.iter().flatten()).for_each(|(_, expr)| uses(expr, "gfx11"));
         }
     }
+    for handler in &spec.ptx("ptx").expect("PTX").handlers {
+        handler.results.iter().for_each(|(_, expr)| uses(expr, "ptx"));
+    }
     let named = spec
         .primitives
         .iter()

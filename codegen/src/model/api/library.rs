@@ -1,8 +1,10 @@
 //! The reader of libraries and the symbols that they export: a file has one `library`, and after it the functions.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::Deserialize;
 
-use super::types::{Api, Finder, Headers, Library, Symbol};
+use super::types::{Api, Finder, Headers, Library, Plain, Refusal, Refused, Suffixes, Symbol};
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
 use crate::model::hal::raw::RawFunctionArg;
@@ -18,7 +20,27 @@ struct RawLibrary {
     finder: String,
     headers: Option<String>,
     software: Option<String>,
+    #[serde(default)]
+    suffixes: RawSuffixes,
+    refusal: Option<String>,
     doc: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSuffixes {
+    #[serde(default)]
+    version: Vec<String>,
+    #[serde(default)]
+    per_thread: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawRefused {
+    refused: String,
+    doc: String,
+    names: BTreeMap<String, u32>,
 }
 
 #[derive(Deserialize)]
@@ -29,6 +51,9 @@ struct RawSymbol {
     optional: bool,
     version: Option<u32>,
     after: Option<String>,
+    per_thread: Option<String>,
+    #[serde(default)]
+    also: BTreeMap<String, u32>,
     #[serde(default)]
     args: Vec<RawFunctionArg>,
     result: Option<String>,
@@ -55,6 +80,7 @@ pub(super) fn read(entries: &[Entry], diagnostics: &mut Diagnostics) -> Vec<Libr
                 let symbol = symbol(entry, &library.finder, diagnostics);
                 library.symbols.extend(symbol);
             }
+            ("refused", Some(library)) => library.refused.extend(refused(entry, library, diagnostics)),
             // Where the library could not be read, that is told, and not what it lacks.
             ("symbol", None) => {
                 let is_told = entries.iter().any(|other| other.kind == "library" && other.origin.file == *file);
@@ -101,6 +127,14 @@ fn library(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Library> {
         "dlsym" => Finder::Dlsym,
         function => Finder::Function(function.to_string()),
     };
+    let refusal = raw.refusal.and_then(|text| {
+        let Some((code, value)) = text.split_once('.') else {
+            diagnostics
+                .error(&entry.origin_of("refusal"), format!("`{text}` is no value of a code: expected `CODE.VALUE`"));
+            return None;
+        };
+        Some(Refusal { code: code.to_string(), value: value.to_string() })
+    });
     Some(Library {
         name: raw.library,
         title: raw.title,
@@ -109,10 +143,28 @@ fn library(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Library> {
         finder,
         headers: raw.headers,
         software: raw.software,
+        suffixes: Suffixes { version: raw.suffixes.version, per_thread: raw.suffixes.per_thread },
+        refusal,
         symbols: Vec::new(),
+        refused: Vec::new(),
         doc: raw.doc,
         origin: entry.origin.clone(),
     })
+}
+
+/// The symbols that `library` exports and does not implement.
+fn refused(entry: &Entry, library: &Library, diagnostics: &mut Diagnostics) -> Vec<Refused> {
+    let Some(raw) = entry.parse::<RawRefused>(diagnostics) else { return Vec::new() };
+    entry.need_doc(&raw.doc, diagnostics);
+    if raw.refused != library.name {
+        let message = format!("these are of the library `{}`: expected its name", library.name);
+        diagnostics.error(&entry.origin, message);
+    }
+    if library.refusal.is_none() {
+        let message = format!("`{}` has no `refusal`, the status that these return", library.name);
+        diagnostics.error(&entry.origin, message);
+    }
+    raw.names.into_iter().map(|(name, version)| Refused { name, version }).collect()
 }
 
 fn symbol(entry: &Entry, finder: &Finder, diagnostics: &mut Diagnostics) -> Option<Symbol> {
@@ -145,7 +197,14 @@ fn symbol(entry: &Entry, finder: &Finder, diagnostics: &mut Diagnostics) -> Opti
         None => None,
     };
     let function = Function { name: raw.symbol, doc: raw.doc, args, result, origin: entry.origin.clone() };
-    Some(Symbol { function, required: !raw.optional, version: raw.version, after: raw.after })
+    Some(Symbol {
+        function,
+        required: !raw.optional,
+        version: raw.version,
+        after: raw.after,
+        per_thread: raw.per_thread,
+        also: raw.also,
+    })
 }
 
 impl Api {
@@ -164,6 +223,41 @@ impl Api {
             for symbol in &library.symbols {
                 self.check_function(&symbol.function, diagnostics);
             }
+            self.check_refusal(library, diagnostics);
+        }
+    }
+
+    /// Statuses of refusals exist, functions return them, and no name is exported twice.
+    fn check_refusal(&self, library: &Library, diagnostics: &mut Diagnostics) {
+        let mut seen = BTreeSet::new();
+        for name in library.exported() {
+            if seen.contains(&name) {
+                diagnostics.error(&library.origin, format!("`{name}` is exported twice"));
+            }
+            seen.insert(name);
+        }
+        for symbol in &library.symbols {
+            let suffix = symbol.per_thread.as_ref().filter(|suffix| !library.suffixes.per_thread.contains(suffix));
+            if let Some(suffix) = suffix {
+                let known = library.suffixes.per_thread.iter().map(String::as_str);
+                let message = format!("`{}` has no suffix `{suffix}` of variants per thread", library.name);
+                diagnostics.unknown(&symbol.function.origin, suffix, message, known);
+            }
+        }
+        let Some(refusal) = &library.refusal else { return };
+        let Some(Plain::Code(numbers)) = self.plain(&refusal.code) else {
+            diagnostics.error(&library.origin, format!("`refusal`: there is no code `{}`", refusal.code));
+            return;
+        };
+        if !numbers.values.iter().any(|value| value.name == refusal.value) {
+            let known = numbers.values.iter().map(|value| value.name.as_str());
+            let message = format!("`refusal`: `{}` has no value `{}`", refusal.code, refusal.value);
+            diagnostics.unknown(&library.origin, &refusal.value, message, known);
+        }
+        let status = LayoutType::Layout(refusal.code.clone());
+        for symbol in library.symbols.iter().filter(|symbol| symbol.function.result.as_ref() != Some(&status)) {
+            let message = format!("`{}` cannot refuse: expected the result `{}`", symbol.function.name, refusal.code);
+            diagnostics.error(&symbol.function.origin, message);
         }
     }
 }

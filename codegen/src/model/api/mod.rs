@@ -2,8 +2,9 @@
 //! tags, libraries of C functions, and the names that C headers have for all of these.
 //!
 //! Constants, codes, handles, layouts and callback types are those of `spec/hal/` and read by [`super::hal`]; this
-//! module adds the kinds that only C APIs need: `types` holds them, `read`, `library`, `family` and `header` make them
-//! of entries, `check` has the rules. Names are unique across the folder and a type may refer to any file of it.
+//! module adds the kinds that only C APIs need: `types` holds them, `read`, `library`, `table`, `family` and `header`
+//! make them of entries, `check` has the rules. Names are unique across the folder and a type may refer to any file of
+//! it.
 
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
@@ -13,9 +14,13 @@ mod family;
 mod header;
 mod library;
 mod read;
+mod table;
 mod types;
 
-pub use types::{Api, BitField, Family, Finder, HeaderNames, Headers, Library, Plain, Symbol, Tag, Variant, Word};
+pub use types::{
+    Api, BitField, Family, Finder, HeaderNames, Headers, Library, Plain, Refusal, Refused, Suffixes, Symbol, Table,
+    Tag, Variant, Word,
+};
 
 impl Api {
     /// Reads the entries of all files of a folder of `spec/api/`, in the order of their paths.
@@ -39,6 +44,7 @@ impl Api {
         for word in &api.words {
             api.check_kinds(word, diagnostics);
         }
+        api.tables = table::read(&api, entries, diagnostics);
         api.families = family::read(&api, entries, diagnostics);
         api.headers = header::read(&api, entries, diagnostics);
         api

@@ -18,6 +18,8 @@ pub struct Api {
     pub words: Vec<Word>,
     /// Families of layouts.
     pub families: Vec<Family>,
+    /// Tables of values.
+    pub tables: Vec<Table>,
     /// Libraries, in the order of the specs.
     pub libraries: Vec<Library>,
     /// Sets of C headers that the entries are compared with.
@@ -82,8 +84,68 @@ pub struct Library {
     pub headers: Option<String>,
     /// The folder of generated files for the software library of the same functions, if there is one.
     pub software: Option<String>,
+    /// The ends of symbols that a finder of the library is not asked for.
+    pub suffixes: Suffixes,
+    /// The status that a software library returns for symbols that it exports and does not implement, if it has any.
+    pub refusal: Option<Refusal>,
     /// Its functions, in the order of the specs.
     pub symbols: Vec<Symbol>,
+    /// Symbols that a software library exports and does not implement.
+    pub refused: Vec<Refused>,
+    /// Its documentation.
+    pub doc: String,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// The ends of symbols that a finder of the library is not asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Suffixes {
+    /// Those of later versions of a function.
+    pub version: Vec<String>,
+    /// Those of variants for programs whose default stream is that of the thread.
+    pub per_thread: Vec<String>,
+}
+
+impl Suffixes {
+    /// The symbol without its suffixes, and whether it is a variant for the stream of the thread.
+    pub fn split<'a>(&self, symbol: &'a str) -> (&'a str, bool) {
+        let per_thread = self.per_thread.iter().find_map(|suffix| symbol.strip_suffix(suffix.as_str()));
+        let rest = per_thread.unwrap_or(symbol);
+        let name = self.version.iter().find_map(|suffix| rest.strip_suffix(suffix.as_str()));
+        (name.unwrap_or(rest), per_thread.is_some())
+    }
+}
+
+/// The status that a software library returns for what it does not implement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The code that functions of the library return.
+    pub code: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// A symbol that a software library exports and does not implement.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// The symbol.
+    pub name: String,
+    /// The version that a finder of the library has to be asked for.
+    pub version: u32,
+}
+
+/// A table of values of a code, such as the attributes of a device.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// `sm_86`
+    pub name: String,
+    /// The code whose values have values here.
+    pub of: String,
+    /// The name that people know it by.
+    pub text: String,
+    /// The values by the names of the code, in the order of their numbers.
+    pub values: Vec<(String, u64)>,
     /// Its documentation.
     pub doc: String,
     /// Where it is declared.
@@ -121,6 +183,26 @@ pub struct Symbol {
     pub version: Option<u32>,
     /// The last release of the library that does not have it, where headers to compare with are as old.
     pub after: Option<String>,
+    /// The suffix of its variant for programs whose default stream is that of the thread, if it has one.
+    pub per_thread: Option<String>,
+    /// Other names by which a finder of the library returns it, with their versions.
+    pub also: BTreeMap<String, u32>,
+}
+
+impl Symbol {
+    /// The name of its variant for the stream of the thread.
+    pub fn per_thread_name(&self) -> Option<String> {
+        Some(format!("{}{}", self.function.name, self.per_thread.as_ref()?))
+    }
+}
+
+impl Library {
+    /// Every name that a software library exports.
+    pub fn exported(&self) -> Vec<String> {
+        let names =
+            self.symbols.iter().flat_map(|symbol| [Some(symbol.function.name.clone()), symbol.per_thread_name()]);
+        names.flatten().chain(self.refused.iter().map(|refused| refused.name.clone())).collect()
+    }
 }
 
 /// A named type with a size in bytes.

@@ -27,6 +27,7 @@ pub(super) struct RawValue {
     pub(super) value: u64,
     pub(super) text: Option<String>,
     pub(super) prefix: Option<String>,
+    pub(super) message: Option<String>,
     pub(super) float: Option<NarrowFloat>,
     pub(super) doc: String,
 }

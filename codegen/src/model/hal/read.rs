@@ -146,8 +146,9 @@ impl Reader<'_> {
                 self.diagnostics
                     .error(&origin, format!("`{}`: a bit set names bits; nothing set is `empty`", value.name));
             }
-            if value.prefix.is_some() && form != Form::Code {
-                self.diagnostics.error(&origin, format!("`{}`: only values of a `code` have a prefix", value.name));
+            let own = [("prefix", value.prefix.is_some()), ("message", value.message.is_some())];
+            for (key, _) in own.iter().filter(|(_, is_there)| *is_there && form != Form::Code) {
+                self.diagnostics.error(&origin, format!("`{}`: only values of a `code` have a {key}", value.name));
             }
             if let Some(float) = value.float
                 && (form != Form::Code || !float.is_narrow())
@@ -165,6 +166,7 @@ impl Reader<'_> {
             value: raw.value,
             text: raw.text,
             prefix: raw.prefix,
+            message: raw.message,
             float: raw.float,
             doc: raw.doc,
         };

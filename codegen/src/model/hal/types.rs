@@ -88,6 +88,8 @@ pub struct NamedValue {
     pub text: Option<String>,
     /// The prefix of the names of types of its class.
     pub prefix: Option<String>,
+    /// The sentence that stands for it, where it is a status.
+    pub message: Option<String>,
     /// The format of a float that is narrower than binary32 and has a sign.
     pub float: Option<NarrowFloat>,
     /// Its documentation.

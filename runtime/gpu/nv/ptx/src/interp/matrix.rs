@@ -1,0 +1,256 @@
+//! Products of matrices that the lanes of a warp hold together, and loads of such matrices.
+//!
+//! The sums of a product of floats are added up in the order of the columns of the first matrix, exactly as f64, and
+//! rounded once; the documents leave the order open.
+
+use vireo_simt::prim::{self, F16};
+use vireo_simt::row::lanes;
+use vireo_simt::{LANES, Row, TrapKind};
+
+use super::memory::{Addresses, Space, list};
+use crate::generated::fragments;
+use crate::isa::Fragment;
+use crate::machine::{Block, Inst, Next, Warp};
+
+/// The type of the elements of a matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Element {
+    Half,
+    Brain,
+    Single,
+    E4m3,
+    E5m2,
+    Unsigned8,
+    Signed8,
+}
+
+const ELEMENTS: [Element; 7] = [
+    Element::Half,
+    Element::Brain,
+    Element::Single,
+    Element::E4m3,
+    Element::E5m2,
+    Element::Unsigned8,
+    Element::Signed8,
+];
+
+impl Element {
+    pub(crate) fn number(self) -> u32 {
+        ELEMENTS.iter().position(|element| *element == self).unwrap_or(0) as u32
+    }
+
+    fn bits(self) -> u32 {
+        match self {
+            Element::Half | Element::Brain => 16,
+            Element::Single => 32,
+            _ => 8,
+        }
+    }
+
+    /// The number of the lowest bits.
+    fn value(self, bits: u32) -> f64 {
+        match self {
+            Element::Half => f64::from(F16(bits as u16).to_f32()),
+            Element::Brain => f64::from(prim::fpromote_bf16(bits as u16)),
+            // Of a tf32 the lowest bits do not count.
+            Element::Single => f64::from(f32::from_bits(bits & !0x1FFF)),
+            Element::E4m3 => short_float(bits, 4, 3, bits & 0x7F == 0x7F),
+            Element::E5m2 => f64::from(F16((bits as u16) << 8).to_f32()),
+            Element::Unsigned8 => f64::from(bits as u8),
+            Element::Signed8 => f64::from(bits as i8),
+        }
+    }
+}
+
+/// A float of eight bits.
+fn short_float(bits: u32, exponent: u32, significand: u32, is_nan: bool) -> f64 {
+    let bias = (1 << (exponent - 1)) - 1;
+    let (power, fraction) = ((bits >> significand) & ((1 << exponent) - 1), bits & ((1 << significand) - 1));
+    let unit = f64::from(1u32 << significand);
+    let magnitude = match power {
+        0 => f64::from(fraction) / unit * 2f64.powi(1 - bias),
+        power => (1.0 + f64::from(fraction) / unit) * 2f64.powi(power as i32 - bias),
+    };
+    match (is_nan, bits >> 7 & 1) {
+        (true, _) => f64::NAN,
+        (_, 1) => -magnitude,
+        _ => magnitude,
+    }
+}
+
+/// The layouts of the first and the second matrix with this many columns and bits of an element.
+pub(crate) fn layouts(columns: u32, bits: u32) -> Option<(&'static Fragment, &'static Fragment)> {
+    Some(match (columns, bits) {
+        (4, 32) => (&fragments::A_16X4, &fragments::B_4X8),
+        (8, 32) => (&fragments::A_16X8_WIDE, &fragments::B_8X8_WIDE),
+        (8, 16) => (&fragments::A_16X8, &fragments::B_8X8),
+        (16, 16) => (&fragments::A_16X16, &fragments::B_16X8),
+        (32, 8) => (&fragments::A_16X32, &fragments::B_32X8),
+        (16, 8) => (&fragments::A_16X16_BYTES, &fragments::B_16X8_BYTES),
+        _ => return None,
+    })
+}
+
+/// The elements of a matrix in rows of registers, by row and column.
+fn gather<const R: usize, const C: usize>(
+    rows: &[Row],
+    fragment: &Fragment,
+    bits: u32,
+    mut set: impl FnMut(usize, usize, u32),
+) {
+    let per_word = 32 / bits;
+    for lane in 0..LANES as u32 {
+        for element in 0..fragment.elements() {
+            let Some(row) = rows.get((element / per_word) as usize) else { continue };
+            let word = row.0[lane as usize] >> (element % per_word * bits);
+            let (row, column) = fragment.place(lane, element);
+            if row < R && column < C {
+                set(row, column, word);
+            }
+        }
+    }
+}
+
+/// The number of an instruction: columns of the first matrix, elements of both, the types of sums, and a limit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Product {
+    pub(crate) columns: u32,
+    pub(crate) a: Element,
+    pub(crate) b: Element,
+    /// Whether sums that are read have 16 bits.
+    pub(crate) short_sums: bool,
+    /// Whether results have 16 bits.
+    pub(crate) short_results: bool,
+    pub(crate) saturates: bool,
+}
+
+impl Product {
+    pub(crate) fn number(self) -> u32 {
+        self.columns
+            | self.a.number() << 8
+            | self.b.number() << 12
+            | u32::from(self.short_sums) << 16
+            | u32::from(self.short_results) << 17
+            | u32::from(self.saturates) << 18
+    }
+
+    fn of(number: u32) -> Option<Self> {
+        Some(Product {
+            columns: number & 0xFF,
+            a: *ELEMENTS.get(number as usize >> 8 & 15)?,
+            b: *ELEMENTS.get(number as usize >> 12 & 15)?,
+            short_sums: number >> 16 & 1 != 0,
+            short_results: number >> 17 & 1 != 0,
+            saturates: number >> 18 & 1 != 0,
+        })
+    }
+
+    /// Registers of the results, of both matrices and of the sums.
+    pub(crate) fn registers(self) -> Option<[usize; 4]> {
+        let (a, b) = layouts(self.columns, self.a.bits())?;
+        let words = |fragment: &Fragment, bits: u32| (fragment.elements() * bits / 32) as usize;
+        let sums = |short: bool| if short { 2 } else { 4 };
+        Some([sums(self.short_results), words(a, self.a.bits()), words(b, self.b.bits()), sums(self.short_sums)])
+    }
+}
+
+/// The product of two matrices, and a sum.
+pub(crate) fn matrix(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
+    if warp.mask != u32::MAX {
+        let message = "a product of matrices in which not all lanes of the warp take part";
+        return warp.trapped(TrapKind::InvalidOperand(message.into()), None);
+    }
+    let parts = Product::of(inst.number)
+        .and_then(|product| Some((product, product.registers()?, layouts(product.columns, product.a.bits())?)));
+    let Some((product, counts, (a_layout, b_layout))) = parts else { return Next::Trap };
+    let list = list(block, inst, counts.iter().sum());
+    let mut lists = list;
+    let mut taken = [&list[..0]; 4];
+    for (taken, count) in taken.iter_mut().zip(counts) {
+        (*taken, lists) = lists.split_at(count);
+    }
+    let rows = |of: &[u16]| of.iter().map(|row| *warp.row(*row)).collect::<Vec<Row>>();
+    let columns = product.columns as usize;
+    let (mut a, mut b, mut sums) = ([[0f64; 32]; 16], [[0f64; 8]; 32], [[0u32; 8]; 16]);
+    gather::<16, 32>(&rows(taken[1]), a_layout, product.a.bits(), |row, column, word| {
+        a[row][column] = product.a.value(word);
+    });
+    gather::<32, 8>(&rows(taken[2]), b_layout, product.b.bits(), |row, column, word| {
+        b[row][column] = product.b.value(word);
+    });
+    let sum_bits = if product.short_sums { 16 } else { 32 };
+    gather::<16, 8>(&rows(taken[3]), &fragments::ACCUMULATOR_16X8, sum_bits, |row, column, word| {
+        sums[row][column] = word;
+    });
+    let is_integer = matches!(product.a, Element::Unsigned8 | Element::Signed8);
+    let result = |row: usize, column: usize| -> u32 {
+        let products = (0..columns).map(|index| a[row][index] * b[index][column]);
+        let sum = sums[row][column];
+        if is_integer {
+            let total = products.fold(i64::from(sum as i32), |total, product| total + product as i64);
+            return match product.saturates {
+                true => total.clamp(i32::MIN.into(), i32::MAX.into()) as i32 as u32,
+                false => total as u32,
+            };
+        }
+        let first = match product.short_sums {
+            true => f64::from(F16(sum as u16).to_f32()),
+            false => f64::from(f32::from_bits(sum)),
+        };
+        let total = products.fold(0.0, |total, product| total + product) + first;
+        match product.short_results {
+            true => F16::of_f64(total).0.into(),
+            false => (total as f32).to_bits(),
+        }
+    };
+    let mut results = [Row::ZERO; 4];
+    let per_word = if product.short_results { 2 } else { 1 };
+    for lane in 0..LANES as u32 {
+        for element in 0..fragments::ACCUMULATOR_16X8.elements() {
+            let (row, column) = fragments::ACCUMULATOR_16X8.place(lane, element);
+            let word = &mut results[(element / per_word) as usize].0[lane as usize];
+            *word |= result(row, column) << (element % per_word * 16);
+        }
+    }
+    for (register, row) in taken[0].iter().zip(&results) {
+        warp.put(*register, row);
+    }
+    Next::Continue
+}
+
+/// Rows of matrices of 8 by 8 halves from shared memory, whose addresses lanes have in turn. The number says how many
+/// matrices, and has 16 if they are transposed and 32 if addresses have one row.
+pub(crate) fn load_matrix(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
+    let (count, is_transposed, is_short) = (inst.number as usize & 7, inst.number & 16 != 0, inst.number & 32 != 0);
+    if warp.mask != u32::MAX {
+        let message = "a load of matrices in which not all lanes of the warp take part";
+        return warp.trapped(TrapKind::InvalidOperand(message.into()), None);
+    }
+    let addresses = Addresses::of(warp, inst, is_short);
+    let mut matrices = [[[0u8; 16]; 8]; 4];
+    for lane in lanes(if count == 4 { u32::MAX } else { (1 << (8 * count)) - 1 }) {
+        if !addresses.low.0[lane].is_multiple_of(16) {
+            let why = vireo_simt::Refusal::Unaligned;
+            let fault = super::memory::fault(&addresses, lane, 16, vireo_simt::Access::Load, why);
+            return warp.refused((fault, lane));
+        }
+        if let Err(refused) = warp.load_bytes(block, Space::Shared, &addresses, lane, &mut matrices[lane / 8][lane % 8])
+        {
+            return warp.refused(refused);
+        }
+    }
+    for (matrix, register) in matrices.iter().zip(list(block, inst, count)) {
+        let half = |row: usize, column: usize| {
+            u32::from(matrix[row][2 * column]) | u32::from(matrix[row][2 * column + 1]) << 8
+        };
+        let row = Row::from_fn(|lane| {
+            let (row, column) = (lane / 4, lane % 4 * 2);
+            match is_transposed {
+                true => half(column, row) | half(column + 1, row) << 16,
+                false => half(row, column) | half(row, column + 1) << 16,
+            }
+        });
+        warp.put(*register, &row);
+    }
+    Next::Continue
+}

@@ -1,0 +1,17 @@
+//! The interpreter: the loop of a warp, and the instructions that are not made of primitives. Handlers of the others
+//! are generated.
+
+mod atomic;
+pub(crate) mod control;
+#[cfg(test)]
+pub(crate) mod examples;
+pub(crate) mod lanes;
+mod matrix;
+pub(crate) mod memory;
+pub(crate) mod moves;
+pub(crate) mod packed;
+mod run;
+pub(crate) mod sync;
+
+pub(crate) use atomic::atomic;
+pub(crate) use matrix::{Element, Product, load_matrix, matrix};

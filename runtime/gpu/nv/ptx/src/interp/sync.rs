@@ -1,0 +1,254 @@
+//! What lanes of a warp and warps of a block do together.
+
+use vireo_simt::group::{Arrival, BARRIERS};
+use vireo_simt::row::lanes;
+use vireo_simt::{LANES, Mask, Row, TrapKind};
+
+use crate::generated::suffixes::{ReductionSuffix, ShuffleSuffix, VoteSuffix};
+use crate::isa::Suffixes;
+use crate::machine::{Block, Inst, NONE, Next, Votes, Warp};
+
+/// Waits until all lanes of the members of each lane are there; the lanes that go on are then those of the path. None
+/// if none of them can.
+fn gather(warp: &mut Warp, members: &Row) -> Option<Next> {
+    if warp.mask == warp.paths.live() {
+        return Some(Next::Continue);
+    }
+    let pc = warp.paths.pc - 1;
+    let is_ready = warp.paths.gather(pc, |lane| members.0[lane]);
+    if !is_ready {
+        return None;
+    }
+    warp.paths.pc = pc + 1;
+    let mask = warp.paths.mask;
+    warp.set_mask(mask);
+    Some(Next::Switch)
+}
+
+/// The number of a choice as one of a class.
+fn choice<S: Suffixes>(number: u32) -> Option<S> {
+    S::ALL.get(number as usize & 0xFF).copied()
+}
+
+/// The value of another lane. Sources are the value, the lane, limits and members.
+pub(crate) fn shuffle(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
+    let members = *warp.row(inst.sources[3]);
+    let Some(next) = gather(warp, &members) else { return Next::Switch };
+    let (values, amounts, limits) =
+        (*warp.row(inst.sources[0]), *warp.row(inst.sources[1]), *warp.row(inst.sources[2]));
+    let Some(mode) = choice::<ShuffleSuffix>(inst.number) else { return Next::Trap };
+    let mut inside: Mask = 0;
+    let from = |lane: usize| {
+        let (lane, amount, limit) = (lane as u32, amounts.0[lane] & 31, limits.0[lane]);
+        let (segment, clamp) = (limit >> 8 & 31, limit & 31);
+        let last = (lane & segment) | (clamp & !segment);
+        let (source, is_inside) = match mode {
+            ShuffleSuffix::Up => {
+                let source = lane as i32 - amount as i32;
+                (source as u32, source >= last as i32)
+            }
+            ShuffleSuffix::Down => (lane + amount, lane + amount <= last),
+            ShuffleSuffix::Bfly => (lane ^ amount, lane ^ amount <= last),
+            ShuffleSuffix::Idx => {
+                let source = (lane & segment) | (amount & !segment);
+                (source, source <= last)
+            }
+        };
+        (if is_inside { source & 31 } else { lane }, is_inside)
+    };
+    let row = Row::from_fn(|lane| {
+        let (source, is_inside) = from(lane);
+        inside |= u32::from(is_inside) << lane;
+        values.0[source as usize]
+    });
+    if inst.result != NONE {
+        warp.put(inst.result, &row);
+    }
+    warp.put_bits(inst.result2, inside);
+    next
+}
+
+/// What a predicate is in the lanes of a mask. Sources are the predicate and the members.
+pub(crate) fn vote(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
+    let members = *warp.row(inst.sources[1]);
+    let Some(next) = gather(warp, &members) else { return Next::Switch };
+    let bits = warp.bits(inst.sources[0]);
+    let bits = if inst.number & 0x100 != 0 { !bits } else { bits };
+    let Some(mode) = choice::<VoteSuffix>(inst.number) else { return Next::Trap };
+    let mask = warp.mask;
+    let group = |lane: usize| members.0[lane] & mask;
+    if mode == VoteSuffix::Ballot {
+        let row = Row::from_fn(|lane| bits & group(lane));
+        warp.put(inst.result, &row);
+        return next;
+    }
+    let result = (0..LANES).fold(0, |result, lane| {
+        let (group, set) = (group(lane), bits & group(lane));
+        let is_set = match mode {
+            VoteSuffix::All => set == group,
+            VoteSuffix::Any => set != 0,
+            _ => set == 0 || set == group,
+        };
+        result | u32::from(is_set) << lane
+    });
+    warp.put_bits(inst.result, result);
+    next
+}
+
+/// The lanes of a mask that have the same value. Sources are the value and the members.
+pub(crate) fn match_lanes(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
+    let members = *warp.row(inst.sources[1]);
+    let Some(next) = gather(warp, &members) else { return Next::Switch };
+    let first = usize::from(inst.sources[0]);
+    let (is_wide, is_all) = (inst.number & 1 != 0, inst.number & 2 != 0);
+    let value = |lane: usize| {
+        let high = if is_wide { warp.rows[first + 1].0[lane] } else { 0 };
+        u64::from(warp.rows[first].0[lane]) | u64::from(high) << 32
+    };
+    let mask = warp.mask;
+    let mut all_same: Mask = 0;
+    let row = Row::from_fn(|lane| {
+        let group = members.0[lane] & mask;
+        let same = lanes(group).filter(|other| value(*other) == value(lane)).fold(0, |same, other| same | 1 << other);
+        all_same |= u32::from(same == group) << lane;
+        if is_all && same != group { 0 } else { same }
+    });
+    warp.put(inst.result, &row);
+    warp.put_bits(inst.result2, all_same);
+    next
+}
+
+/// A value of all lanes of a mask. Sources are the value and the members.
+pub(crate) fn redux(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
+    let members = *warp.row(inst.sources[1]);
+    let Some(next) = gather(warp, &members) else { return Next::Switch };
+    let values = *warp.row(inst.sources[0]);
+    let is_signed = inst.number & 0x100 != 0;
+    let Some(operation) = choice::<ReductionSuffix>(inst.number) else { return Next::Trap };
+    let join = |a: u32, b: u32| match operation {
+        ReductionSuffix::Add => a.wrapping_add(b),
+        ReductionSuffix::Min if is_signed => (a as i32).min(b as i32) as u32,
+        ReductionSuffix::Max if is_signed => (a as i32).max(b as i32) as u32,
+        ReductionSuffix::Min => a.min(b),
+        ReductionSuffix::Max => a.max(b),
+        ReductionSuffix::And => a & b,
+        ReductionSuffix::Or | ReductionSuffix::Popc => a | b,
+        ReductionSuffix::Xor => a ^ b,
+    };
+    let mask = warp.mask;
+    let row =
+        Row::from_fn(|lane| lanes(members.0[lane] & mask).map(|lane| values.0[lane]).reduce(join).unwrap_or_default());
+    warp.put(inst.result, &row);
+    next
+}
+
+/// The lanes that run this together.
+pub(crate) fn active_mask(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
+    let row = Row::splat(warp.mask);
+    warp.put(inst.result, &row);
+    Next::Continue
+}
+
+/// Lanes of a mask wait for each other.
+pub(crate) fn warp_barrier(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
+    let members = *warp.row(inst.sources[0]);
+    gather(warp, &members).unwrap_or(Next::Switch)
+}
+
+/// A source that is the same in all lanes, as that of the first of them.
+fn uniform(warp: &Warp, source: u16) -> u32 {
+    warp.row(source).0[warp.mask.trailing_zeros() as usize & 31]
+}
+
+/// The arrival that sources ask for: a number, and how many threads are expected.
+fn arrival(warp: &mut Warp, inst: &Inst, waits: bool) -> Result<Arrival, Next> {
+    let number = uniform(warp, inst.sources[0]);
+    if number as usize >= BARRIERS {
+        let message = format!("barrier {number}: expected one below {BARRIERS}");
+        return Err(warp.trapped(TrapKind::InvalidOperand(message.into()), None));
+    }
+    let expects = match inst.sources[1] {
+        NONE => None,
+        source => {
+            let threads = uniform(warp, source);
+            if threads == 0 || !(threads as usize).is_multiple_of(LANES) {
+                let message = format!("a barrier of {threads} threads: expected a multiple of {LANES}");
+                return Err(warp.trapped(TrapKind::InvalidOperand(message.into()), None));
+            }
+            Some(threads / LANES as u32)
+        }
+    };
+    Ok(Arrival { barrier: number as u8, expects, waits })
+}
+
+/// An arrival at a barrier, with a wait if the number is 1.
+pub(crate) fn barrier(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
+    let arrival = match arrival(warp, inst, inst.number == 1) {
+        Ok(arrival) => arrival,
+        Err(next) => return next,
+    };
+    let next = warp.paths.pc;
+    warp.paths.arrive(arrival, next);
+    Next::Switch
+}
+
+/// An arrival at a barrier with a predicate, which is the third source; negated if the number is 1.
+pub(crate) fn barrier_with_vote(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
+    let arrival = match arrival(warp, inst, true) {
+        Ok(arrival) => arrival,
+        Err(next) => return next,
+    };
+    let bits = warp.bits(inst.sources[2]);
+    let set = warp.mask & if inst.number == 1 { !bits } else { bits };
+    let number = usize::from(arrival.barrier);
+    let phase = block.generations[number];
+    let slot = &mut block.votes[number][phase as usize & 1];
+    if slot.phase != phase + 1 {
+        *slot = Votes { phase: phase + 1, count: 0, all: true };
+    }
+    slot.count += set.count_ones();
+    slot.all &= set == warp.mask;
+    warp.phases[number] = phase;
+    let next = warp.paths.pc;
+    warp.paths.arrive(arrival, next);
+    Next::Switch
+}
+
+/// What all threads brought to the barrier of the instruction before: the number is an operation.
+pub(crate) fn barrier_result(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
+    let number = uniform(warp, inst.sources[0]) as usize % BARRIERS;
+    let votes = block.votes[number][warp.phases[number] as usize & 1];
+    match choice::<ReductionSuffix>(inst.number) {
+        Some(ReductionSuffix::Popc) => warp.put(inst.result, &Row::splat(votes.count)),
+        Some(ReductionSuffix::And) => warp.put_bits(inst.result, if votes.all { u32::MAX } else { 0 }),
+        _ => warp.put_bits(inst.result, if votes.count > 0 { u32::MAX } else { 0 }),
+    }
+    Next::Continue
+}
+
+impl Block<'_> {
+    /// A warp has arrived at a barrier.
+    pub(crate) fn note_arrival(&mut self, arrival: Arrival) {
+        let number = usize::from(arrival.barrier);
+        self.arrived[number] += 1;
+        self.of_all[number] = arrival.expects.is_none();
+        if self.arrived[number] >= arrival.expects.unwrap_or(self.live) {
+            self.complete(number);
+        }
+    }
+
+    /// A warp has ended.
+    pub(crate) fn note_end(&mut self) {
+        self.live -= 1;
+        for number in 0..BARRIERS {
+            if self.of_all[number] && self.arrived[number] > 0 && self.arrived[number] >= self.live {
+                self.complete(number);
+            }
+        }
+    }
+
+    fn complete(&mut self, number: usize) {
+        self.arrived[number] = 0;
+        self.generations[number] = self.generations[number].wrapping_add(1);
+    }
+}

@@ -1,0 +1,233 @@
+//! Launches: what an owner gives a kernel to run, and the grid of blocks over cores.
+
+use std::num::NonZeroUsize;
+
+use vireo_simt::group::{self, BARRIERS};
+use vireo_simt::paths::Paths;
+use vireo_simt::{AccessHook, LANES, Memory, Pool, Port, Row, Stop, grid};
+
+use crate::generated::limits::{BLOCK_THREADS, SHARED_BYTES};
+use crate::machine::{Block, Constant, Program, TRUE, Votes, Warp};
+use crate::module::Kernel;
+use crate::trap::{Trap, TrapKind};
+
+/// A launch of a kernel.
+#[derive(Clone, Copy)]
+pub struct Launch<'a> {
+    /// Blocks of the grid.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Bytes of shared memory beside those that the kernel declares.
+    pub shared_bytes: u32,
+    /// The values of the parameters as [`Kernel::parameters`] lays them out.
+    pub params: &'a [u8],
+    /// The address of each variable of [`crate::Module::globals`], in their order. The owner has allocated and filled
+    /// them.
+    pub globals: &'a [u64],
+    /// Device memory. No allocation is at or above [`crate::limits::SHARED_WINDOW`].
+    pub memory: &'a dyn Memory,
+    /// The sanitizer.
+    pub hook: Option<&'a dyn AccessHook>,
+    /// Ends the launch with [`TrapKind::Stopped`] soon after it is requested. A trap requests it, too.
+    pub stop: &'a Stop,
+    /// Instructions that a warp may execute.
+    pub limit: u64,
+    /// The number of the launch, for the register of this name.
+    pub grid_id: u64,
+    /// The most threads of the host that run blocks.
+    pub threads: NonZeroUsize,
+    /// Where those are from, but for the calling one.
+    pub pool: &'a Pool,
+}
+
+/// Bytes of local memory of all threads of a block at most.
+const MOST_LOCAL: u64 = 1 << 29;
+
+impl Kernel {
+    fn trap(&self, trap: vireo_simt::Trap, size: [u32; 3]) -> Trap {
+        let inst = self.program.insts.get(trap.address as usize).filter(|_| trap.lane.is_some());
+        let name = inst.and_then(|inst| self.program.names.get(inst.name as usize));
+        let flat = trap.wave * LANES as u32 + trap.lane.unwrap_or_default();
+        let [x, y] = [size[0].max(1), size[1].max(1)];
+        Trap {
+            kind: trap.kind,
+            kernel: self.name.clone(),
+            line: inst.map_or(0, |inst| inst.line),
+            instruction: name.cloned().unwrap_or_default(),
+            block: trap.group,
+            thread: [flat % x, flat / x % y, flat / x / y],
+        }
+    }
+
+    /// Runs a launch to its end, and returns how many instructions its warps executed.
+    ///
+    /// # Errors
+    /// The first trap of a thread, or why the launch cannot be run.
+    pub fn launch(&self, launch: &Launch<'_>) -> Result<u64, Trap> {
+        let refuse =
+            |what: String| Err(self.trap(vireo_simt::Trap::new(TrapKind::InvalidDispatch(what.into())), launch.block));
+        let threads = launch.block.iter().map(|size| u64::from(*size)).product::<u64>();
+        let most = u64::from(self.max_threads.min(BLOCK_THREADS));
+        if threads == 0 || threads > most {
+            return refuse(format!("a block of {threads} threads: expected 1 to {most}"));
+        }
+        if let Some(required) = self.required_threads
+            && required != launch.block
+        {
+            return refuse(format!("a block of {:?} threads: expected {required:?}", launch.block));
+        }
+        let shared = u64::from(self.shared_bytes) + u64::from(launch.shared_bytes);
+        if shared > u64::from(SHARED_BYTES) {
+            return refuse(format!("{shared} bytes of shared memory: expected {SHARED_BYTES} at most"));
+        }
+        if launch.params.len() < self.parameter_bytes as usize {
+            let (have, wanted) = (launch.params.len(), self.parameter_bytes);
+            return refuse(format!("{have} bytes of parameters: expected {wanted}"));
+        }
+        let local = u64::from(self.program.local_bytes) * threads.next_multiple_of(LANES as u64);
+        if local > MOST_LOCAL {
+            return refuse(format!("{local} bytes of local memory: expected {MOST_LOCAL} at most"));
+        }
+        let Some(constants) = constants(&self.program, launch) else {
+            return refuse(format!("{} addresses of variables are too few", launch.globals.len()));
+        };
+        let executed = std::sync::atomic::AtomicU64::new(0);
+        let started = std::time::Instant::now();
+        let result = grid::run(launch.grid, launch.threads, launch.pool, launch.stop, || {
+            let mut worker = Worker::new(self, launch, &constants, threads as u32, started);
+            let executed = &executed;
+            move |number| {
+                let count = worker.run(number)?;
+                executed.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
+                Ok(())
+            }
+        });
+        match result {
+            Ok(()) => Ok(executed.into_inner()),
+            Err(trap) => Err(self.trap(trap, launch.block)),
+        }
+    }
+}
+
+/// The rows of values that are the same in all lanes; none if a variable has no address.
+fn constants(program: &Program, launch: &Launch<'_>) -> Option<Vec<Row>> {
+    let address = |index: usize, offset: i64| Some(launch.globals.get(index)?.wrapping_add(offset as u64));
+    let word = |constant: &Constant| {
+        Some(match constant {
+            Constant::Word(word) => *word,
+            Constant::Low(index, offset) => address(*index, *offset)? as u32,
+            Constant::High(index, offset) => (address(*index, *offset)? >> 32) as u32,
+            Constant::Parameter(offset) => {
+                let bytes = launch.params.get(*offset as usize..)?.get(..4)?;
+                u32::from_le_bytes(bytes.try_into().ok()?)
+            }
+        })
+    };
+    program.constants.iter().map(|constant| word(constant).map(Row::splat)).collect()
+}
+
+/// Runs blocks one after another, in the same memory.
+struct Worker<'a> {
+    launch: &'a Launch<'a>,
+    block: Block<'a>,
+    warps: Vec<Warp>,
+    threads: u32,
+}
+
+impl<'a> Worker<'a> {
+    fn new(
+        kernel: &'a Kernel,
+        launch: &'a Launch<'a>,
+        constants: &[Row],
+        threads: u32,
+        started: std::time::Instant,
+    ) -> Self {
+        let program: &Program = &kernel.program;
+        let block = Block {
+            program,
+            shared: vec![0; (kernel.shared_bytes + launch.shared_bytes) as usize],
+            port: Port::new(launch.memory),
+            params: &launch.params[..kernel.parameter_bytes as usize],
+            hook: None,
+            stop: launch.stop,
+            limit: launch.limit,
+            grid: launch.grid,
+            size: launch.block,
+            number: [0; 3],
+            grid_id: launch.grid_id,
+            dynamic_bytes: launch.shared_bytes,
+            votes: [[Votes::default(); 2]; BARRIERS],
+            arrived: [0; BARRIERS],
+            generations: [0; BARRIERS],
+            of_all: [false; BARRIERS],
+            live: 0,
+            started,
+        };
+        let count = threads.div_ceil(LANES as u32);
+        let warps = (0..count).map(|index| warp(&block, index, constants)).collect();
+        Worker { launch, block, warps, threads }
+    }
+
+    fn run(&mut self, number: [u32; 3]) -> Result<u64, vireo_simt::Trap> {
+        let Worker { launch, block, warps, threads } = self;
+        block.number = number;
+        block.shared.fill(0);
+        block.votes = [[Votes::default(); 2]; BARRIERS];
+        (block.arrived, block.generations) = ([0; BARRIERS], [0; BARRIERS]);
+        block.of_all = [false; BARRIERS];
+        block.live = warps.len() as u32;
+        block.hook = launch.hook.map(|hook| hook.start_group(number, block.shared.len() as u32));
+        for warp in warps.iter_mut() {
+            let first = warp.index * LANES as u32;
+            let count = threads.saturating_sub(first).min(LANES as u32);
+            let mask = if count == LANES as u32 { u32::MAX } else { (1 << count) - 1 };
+            warp.start(block.program, mask);
+        }
+        group::run(warps.len(), true, |index| {
+            let pause = warps[index].run(block);
+            pause.map_err(|trap| vireo_simt::Trap { group: number, wave: index as u32, ..trap })
+        })
+        .map_err(|trap| {
+            let waits = warps.get(trap.wave as usize).and_then(Warp::waits_at).filter(|_| trap.lane.is_none());
+            let (address, lane) = waits.map_or((trap.address, trap.lane), |(address, lane)| (address, Some(lane)));
+            vireo_simt::Trap { group: number, address, lane, ..trap }
+        })?;
+        Ok(warps.iter().map(|warp| warp.executed).sum())
+    }
+}
+
+fn warp(block: &Block<'_>, index: u32, constants: &[Row]) -> Warp {
+    let program = block.program;
+    let mut rows = vec![Row::ZERO; program.rows as usize];
+    rows.extend(constants);
+    // The upper row of a pair may be read where only the lower one is wanted.
+    rows.push(Row::ZERO);
+    let thread = |axis: usize| Row::from_fn(|lane| block.thread(index, lane as u32)[axis]);
+    Warp {
+        rows: rows.into(),
+        predicates: vec![0; program.predicates as usize].into(),
+        mask: 0,
+        select: Row::ZERO,
+        paths: Paths::new(0, program.start),
+        local: vec![0; program.local_bytes as usize * LANES],
+        local_stride: program.local_bytes,
+        index,
+        threads: [thread(0), thread(1), thread(2)],
+        executed: 0,
+        phases: [0; BARRIERS],
+        trap: None,
+    }
+}
+
+impl Warp {
+    /// Sets a warp up for a block.
+    fn start(&mut self, program: &Program, mask: u32) {
+        self.rows[..program.rows as usize].fill(Row::ZERO);
+        self.predicates.fill(0);
+        self.predicates[usize::from(TRUE)] = u32::MAX;
+        self.local.fill(0);
+        self.paths = Paths::new(mask, program.start);
+        (self.executed, self.phases, self.trap) = (0, [0; BARRIERS], None);
+    }
+}

@@ -1,0 +1,12 @@
+//! The text: tokens, and the tree of variables, functions and instructions, whose names of registers and local
+//! variables are resolved. `lower` makes programs of it; what instructions mean is not known here.
+
+mod body;
+mod lexer;
+mod parser;
+mod tree;
+
+pub use parser::parse;
+pub use tree::{
+    Body, Function, Guard, Initial, Instruction, Linkage, Name, Operand, RegisterId, Source, Variable, VariableSpace,
+};

@@ -1,0 +1,108 @@
+//! Programs of a few lines.
+
+use crate::support::{compute, load, text};
+use vireo_ptx::{LoadErrorKind, Module, Options, TrapKind};
+
+const STORE: &str = "mul.wide.u32 %rd10, %r0, 4; add.s64 %rd11, %rd1, %rd10; st.global.u32 [%rd11], %r1;";
+
+#[test]
+fn a_value_of_each_thread_is_loaded_and_stored() {
+    let input: Vec<u32> = (0..70).map(|index| index * 3).collect();
+    let body = format!(
+        "mul.wide.u32 %rd5, %r0, 4; add.s64 %rd6, %rd0, %rd5; ld.global.u32 %r2, [%rd6]; add.s32 %r1, %r2, 5; {STORE}"
+    );
+    let output = compute(70, &input, 70, &body).unwrap();
+    assert!(output.iter().zip(&input).all(|(output, input)| *output == input + 5));
+}
+
+#[test]
+fn lanes_branch_loop_and_meet() {
+    // Each thread adds up the numbers below its own, and odd ones negate.
+    let body = format!(
+        "mov.u32 %r1, 0; mov.u32 %r2, 0;\n$L1:\nsetp.ge.u32 %p1, %r2, %r0;\n@%p1 bra $L2;\nadd.s32 %r1, %r1, %r2;\n\
+         add.s32 %r2, %r2, 1;\nbra.uni $L1;\n$L2:\nand.b32 %r3, %r0, 1;\nsetp.eq.s32 %p2, %r3, 1;\n@%p2 neg.s32 %r1, %r1;\n\
+         {STORE}"
+    );
+    let output = compute(64, &[0], 64, &body).unwrap();
+    for (thread, value) in output.iter().enumerate() {
+        let sum = (thread * thread.saturating_sub(1) / 2) as u32;
+        assert_eq!(*value, if thread % 2 == 1 { sum.wrapping_neg() } else { sum }, "thread {thread}");
+    }
+}
+
+#[test]
+fn shared_memory_and_barriers_order_warps() {
+    let body = format!(
+        ".shared .align 4 .b8 s[512]; mov.u32 %r5, s; shl.b32 %r6, %r0, 2; add.s32 %r7, %r5, %r6;\n\
+         st.shared.u32 [%r7], %r0; bar.sync 0; mov.u32 %r8, 127; sub.s32 %r8, %r8, %r0; shl.b32 %r8, %r8, 2;\n\
+         add.s32 %r8, %r5, %r8; ld.shared.u32 %r1, [%r8]; {STORE}"
+    );
+    let output = compute(128, &[0], 128, &body).unwrap();
+    assert!(output.iter().enumerate().all(|(thread, value)| *value == 127 - thread as u32));
+}
+
+#[test]
+fn calls_have_frames_and_results() {
+    let source = text(
+        ".func (.param .b32 r) square(.param .b32 a) { .reg .b32 %r<4>; ld.param.b32 %r1, [a]; mul.lo.s32 %r2, %r1, %r1;\n\
+         st.param.b32 [r], %r2; ret; }\n\
+         .func (.param .b32 r) twice(.param .b32 a) { .reg .b32 %r<4>; ld.param.b32 %r1, [a]; { .param .b32 x; .param .b32 y;\n\
+         st.param.b32 [x], %r1; call.uni (y), square, (x); ld.param.b32 %r2, [y]; } add.s32 %r2, %r2, %r2;\n\
+         st.param.b32 [r], %r2; ret; }\n\
+         .visible .entry k(.param .u64 p) { .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<3>;\n\
+         ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 7; @%p1 bra A;\n\
+         { .param .b32 x; .param .b32 y; st.param.b32 [x], %r1; call.uni (y), twice, (x); ld.param.b32 %r2, [y]; } bra B;\n\
+         A: { .param .b32 x; .param .b32 y; st.param.b32 [x], %r1; call.uni (y), square, (x); ld.param.b32 %r2, [y]; }\n\
+         B: mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r2; ret; }\n",
+    );
+    let module = load(&source);
+    let mut buffers = crate::support::Buffers::new();
+    let to = buffers.add_words(&[0; 32]);
+    crate::support::run(module.kernel("k").unwrap(), &buffers, [1, 1, 1], [32, 1, 1], &[to]).unwrap();
+    for (thread, value) in buffers.words(to).into_iter().enumerate() {
+        let square = (thread * thread) as u32;
+        assert_eq!(value, if thread < 7 { square } else { 2 * square }, "thread {thread}");
+    }
+}
+
+#[test]
+fn traps_name_kernel_line_block_and_thread() {
+    let body = "mul.wide.u32 %rd5, %r0, 40000000;\nadd.s64 %rd6, %rd0, %rd5;\nld.global.u32 %r1, [%rd6];";
+    let trap = compute(40, &[0; 40], 40, body).unwrap_err();
+    assert!(matches!(trap.kind, TrapKind::Memory(_)));
+    assert_eq!((trap.kernel.as_str(), trap.instruction.as_str(), trap.thread), ("k", "ld.global.u32", [1, 0, 0]));
+    let expected = "load of 4 bytes at 0x1002625a00: no allocation, in kernel k, line 12: ld.global.u32, block (0,0,0), \
+                    thread (1,0,0)";
+    assert_eq!(trap.to_string(), expected);
+    let trap = compute(1, &[0; 4], 4, "ld.global.u32 %r1, [%rd0+2];").unwrap_err();
+    assert!(trap.to_string().contains("it is not aligned"), "{trap}");
+    let trap = compute(1, &[0; 4], 4, "$L: bra $L;").unwrap_err();
+    assert_eq!(trap.kind, TrapKind::Stopped);
+}
+
+#[test]
+fn what_is_refused_is_named_with_its_line() {
+    let refused =
+        |body: &str| Module::load(crate::support::kernel(1, body).as_bytes(), &Options::default()).expect_err(body);
+    let error = refused("tex.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [t, {%f1,%f2}];");
+    assert_eq!((error.kind, error.line), (LoadErrorKind::Unsupported, 9));
+    assert!(error.message.contains("textures"), "{error}");
+    assert!(refused("wgmma.fence.sync.aligned;").message.contains("asynchronous products"));
+    assert!(refused("frobnicate.b32 %r1, %r2;").message.contains("no such instruction"));
+    assert!(refused("add.b7 %r1, %r2, %r3;").message.contains("no such suffixes"));
+    assert!(refused("add.s32 %r1, %r2;").message.contains("operands"));
+    assert!(refused("add.s32 %rd1, %r2, %r3;").message.contains("32 bits in a register of 64"));
+    assert!(refused("bra nowhere;").message.contains("no label"));
+    // The first element of an array is the array; others would need the size of an element.
+    let element = |index: u32| format!(".shared .align 8 .b8 a[8];\nmov.u64 %rd5, a[{index}];");
+    assert!(Module::load(crate::support::kernel(1, &element(0)).as_bytes(), &Options::default()).is_ok());
+    assert!(refused(&element(1)).message.contains("not the first one"));
+    assert_eq!(refused("call.uni f;").kind, LoadErrorKind::Invalid);
+    let error = Module::load(b".version 99.0\n", &Options::default()).unwrap_err();
+    assert_eq!(error.kind, LoadErrorKind::Version);
+    let old = text(".entry k() { .reg .b32 %r<4>; max.f16x2 %r1, %r2, %r3; }").replace("sm_120", "sm_70");
+    assert_eq!(Module::load(old.as_bytes(), &Options::default()).unwrap_err().kind, LoadErrorKind::Target);
+    let recursive = text(".func f() { call.uni f; ret; } .entry k() { call.uni f; }");
+    let error = Module::load(recursive.as_bytes(), &Options::default()).unwrap_err();
+    assert!(error.message.contains("recursion"), "{error}");
+}

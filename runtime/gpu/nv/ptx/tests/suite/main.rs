@@ -1,0 +1,10 @@
+//! Tests of PTX programs.
+
+mod basics;
+mod census;
+mod compiled;
+mod forms;
+mod mutants;
+mod soft;
+mod support;
+mod warps;

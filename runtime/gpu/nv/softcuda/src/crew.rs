@@ -1,0 +1,302 @@
+//! The threads that do the work of all streams ([`Crew`]), and what orders it ([`Op`]). An operation runs once all that
+//! it depends on is done; streams, events and graphs are nothing but dependencies between operations, so every order
+//! that they allow can happen here. With a seed, one thread takes what is ready at random.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use vireo_soft::bell::Bell;
+use vireo_soft::clock;
+
+use crate::options::WorkOrder;
+
+/// Threads at most. More than one only waits where functions of the host wait for each other.
+const MAX_THREADS: usize = 32;
+/// Operations that are not done at most. A thread of the program that adds more waits.
+const MAX_PENDING: usize = 1 << 16;
+/// The time after which an operation that waits for memory is asked again, if nothing else is ready.
+const POLL: Duration = Duration::from_micros(50);
+/// The time after which a thread that has nothing to do ends.
+const IDLE: Duration = Duration::from_secs(5);
+
+/// The state of work that was run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// It is done.
+    Done,
+    /// It has to be asked again.
+    Waiting,
+}
+
+/// The work of an operation.
+pub(crate) type Work = Box<dyn FnMut() -> Progress + Send>;
+
+/// An operation of a stream.
+pub(crate) struct Op {
+    /// Operations that it waits for, and one while it is being submitted.
+    pending: AtomicUsize,
+    is_done: AtomicBool,
+    /// The time when it was done.
+    finished: AtomicU64,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    work: Option<Work>,
+    dependents: Vec<Arc<Op>>,
+}
+
+impl fmt::Debug for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Op").field("is_done", &self.is_done()).finish_non_exhaustive()
+    }
+}
+
+impl Op {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it is done. What it wrote is visible then.
+    pub(crate) fn is_done(&self) -> bool {
+        self.is_done.load(Ordering::Acquire)
+    }
+
+    /// The time when it was done, in ticks of the clock.
+    pub(crate) fn finished(&self) -> u64 {
+        self.finished.load(Ordering::Relaxed)
+    }
+}
+
+/// The threads.
+#[derive(Debug)]
+pub(crate) struct Crew {
+    ready: Mutex<Ready>,
+    arrived: Condvar,
+    finished: Bell,
+    outstanding: AtomicUsize,
+    order: WorkOrder,
+}
+
+#[derive(Debug, Default)]
+struct Ready {
+    ops: VecDeque<Arc<Op>>,
+    threads: usize,
+    idle: usize,
+    random: u64,
+}
+
+impl Crew {
+    /// No threads yet; they start with the first operation.
+    pub(crate) fn new(order: WorkOrder) -> Arc<Self> {
+        let random = match order {
+            WorkOrder::Random(seed) => seed,
+            WorkOrder::Ready => 0,
+        };
+        Arc::new(Crew {
+            ready: Mutex::new(Ready { random, ..Ready::default() }),
+            arrived: Condvar::new(),
+            finished: Bell::default(),
+            outstanding: AtomicUsize::new(0),
+            order,
+        })
+    }
+
+    fn ready(&self) -> MutexGuard<'_, Ready> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds an operation, which runs once all others are done.
+    pub(crate) fn submit(self: &Arc<Self>, after: impl IntoIterator<Item = Arc<Op>>, work: Option<Work>) -> Arc<Op> {
+        let op = Arc::new(Op {
+            pending: AtomicUsize::new(1),
+            is_done: AtomicBool::new(false),
+            finished: AtomicU64::new(0),
+            inner: Mutex::new(Inner { work, dependents: Vec::new() }),
+        });
+        self.outstanding.fetch_add(1, Ordering::Relaxed);
+        for other in after {
+            let mut inner = other.inner();
+            if !other.is_done() {
+                op.pending.fetch_add(1, Ordering::Relaxed);
+                inner.dependents.push(op.clone());
+            }
+        }
+        self.release(&op);
+        op
+    }
+
+    /// Lets the calling thread wait while there are too many operations. Locks that work needs must not be held.
+    pub(crate) fn throttle(&self) {
+        let is_room = || (self.outstanding.load(Ordering::Relaxed) < MAX_PENDING).then_some(());
+        if is_room().is_none() {
+            self.finished.wait(None, is_room);
+        }
+    }
+
+    /// Counts one thing less that an operation waits for.
+    fn release(self: &Arc<Self>, op: &Arc<Op>) {
+        if op.pending.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return;
+        }
+        if op.inner().work.is_none() {
+            self.finish(op);
+            return;
+        }
+        let mut ready = self.ready();
+        ready.ops.push_back(op.clone());
+        let limit = if self.order == WorkOrder::Ready { MAX_THREADS } else { 1 };
+        if ready.idle >= ready.ops.len() || ready.threads >= limit {
+            drop(ready);
+            self.arrived.notify_one();
+            return;
+        }
+        ready.threads += 1;
+        drop(ready);
+        let crew = self.clone();
+        let spawned = std::thread::Builder::new().name("softcuda".to_string()).spawn(move || crew.run());
+        if spawned.is_err() {
+            let mut ready = self.ready();
+            ready.threads -= 1;
+            let is_alone = ready.threads == 0;
+            drop(ready);
+            // The machine has no more threads; this one does the work.
+            if is_alone && let Some(op) = self.ready().ops.pop_front() {
+                self.perform(op);
+            }
+        }
+    }
+
+    /// Marks an operation done, and those that only waited for it, without recursion.
+    fn finish(self: &Arc<Self>, op: &Arc<Op>) {
+        let mut done = vec![op.clone()];
+        let mut runnable = Vec::new();
+        while let Some(op) = done.pop() {
+            op.finished.store(clock::now(), Ordering::Relaxed);
+            let dependents = {
+                let mut inner = op.inner();
+                op.is_done.store(true, Ordering::Release);
+                std::mem::take(&mut inner.dependents)
+            };
+            self.outstanding.fetch_sub(1, Ordering::Relaxed);
+            for other in dependents {
+                if other.pending.load(Ordering::Acquire) == 1 && other.inner().work.is_none() {
+                    // This was the last one, and it has nothing to do.
+                    other.pending.store(0, Ordering::Release);
+                    done.push(other);
+                } else {
+                    runnable.push(other);
+                }
+            }
+        }
+        self.finished.ring();
+        for other in runnable {
+            self.release(&other);
+        }
+    }
+
+    /// The loop of a thread.
+    fn run(self: &Arc<Self>) {
+        loop {
+            let mut ready = self.ready();
+            let op = loop {
+                if let Some(op) = self.take(&mut ready) {
+                    break op;
+                }
+                ready.idle += 1;
+                let waited = self.arrived.wait_timeout(ready, IDLE).unwrap_or_else(PoisonError::into_inner);
+                ready = waited.0;
+                ready.idle -= 1;
+                if waited.1.timed_out() && ready.ops.is_empty() {
+                    ready.threads -= 1;
+                    return;
+                }
+            };
+            drop(ready);
+            self.perform(op);
+        }
+    }
+
+    fn take(&self, ready: &mut Ready) -> Option<Arc<Op>> {
+        if self.order == WorkOrder::Ready || ready.ops.len() < 2 {
+            return ready.ops.pop_front();
+        }
+        // SplitMix64.
+        ready.random = ready.random.wrapping_add(0x9e37_79b9_7f4a_7c15); // fact: of the generator of random numbers
+        let mut bits = ready.random;
+        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9); // fact: of the generator of random numbers
+        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb); // fact: of the generator of random numbers
+        let index = (bits ^ bits >> 31) % ready.ops.len() as u64;
+        ready.ops.remove(index as usize)
+    }
+
+    fn perform(self: &Arc<Self>, op: Arc<Op>) {
+        let work = op.inner().work.take();
+        let Some(mut work) = work else { return self.finish(&op) };
+        match work() {
+            Progress::Done => {
+                // Memory that it keeps is released before others are told.
+                drop(work);
+                self.finish(&op);
+            }
+            Progress::Waiting => {
+                op.inner().work = Some(work);
+                let mut ready = self.ready();
+                let is_alone = ready.ops.is_empty();
+                ready.ops.push_back(op);
+                drop(ready);
+                if is_alone {
+                    std::thread::sleep(POLL);
+                }
+            }
+        }
+    }
+
+    /// Waits until an operation is done.
+    pub(crate) fn wait(&self, op: &Op) {
+        if !op.is_done() {
+            self.finished.wait(None, || op.is_done().then_some(()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Random graphs of operations, in both orders: each runs after all that it depends on.
+    #[test]
+    fn operations_run_after_what_they_depend_on() {
+        for (seed, order) in [(1, WorkOrder::Ready), (2, WorkOrder::Random(2)), (3, WorkOrder::Random(3))] {
+            let crew = Crew::new(order);
+            let mut random = seed as u64;
+            let mut draw = |below: usize| {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (random >> 33) as usize % below
+            };
+            let finished: Arc<Vec<AtomicBool>> = Arc::new((0..400).map(|_| AtomicBool::new(false)).collect());
+            let mut ops: Vec<Arc<Op>> = Vec::new();
+            for index in 0..400 {
+                let before: Vec<usize> = (0..draw(4)).filter(|_| index > 0).map(|_| draw(index.max(1))).collect();
+                let after: Vec<Arc<Op>> = before.iter().map(|other| ops[*other].clone()).collect();
+                let finished = finished.clone();
+                let work = move || {
+                    assert!(before.iter().all(|other| finished[*other].load(Ordering::Relaxed)), "{index}");
+                    finished[index].store(true, Ordering::Relaxed);
+                    Progress::Done
+                };
+                ops.push(crew.submit(after, Some(Box::new(work))));
+                if draw(5) == 0 {
+                    let last = ops.len() - 1;
+                    ops[last] = crew.submit([ops[last].clone()], None);
+                }
+            }
+            ops.iter().for_each(|op| crew.wait(op));
+            assert!(finished.iter().all(|done| done.load(Ordering::Relaxed)));
+        }
+    }
+}

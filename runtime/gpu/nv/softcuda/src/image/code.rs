@@ -1,0 +1,187 @@
+//! The seam to the interpreter of PTX ([`Code`]): what loads texts, with the variables of the module in memory of the
+//! device, and runs kernels.
+
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+
+use vireo_cuda::result::CuResult;
+use vireo_ptx::{LoadErrorKind, Trap, TrapKind};
+use vireo_simt::Stop;
+
+use crate::api::{DeviceView, Outcome};
+use crate::context::Context;
+use crate::image::{Kernel, Launch, LoadError, Parameter, Texts};
+use crate::memory::{Detail, Sort};
+use crate::reports::tell;
+use crate::system::System;
+
+/// Registers of a multiprocessor for each thread of the largest block. The interpreter has as many as it likes, and
+/// hardware would spill what is more.
+const MAX_REGISTERS: u32 = 64;
+/// Variables of a module at most, in bytes.
+const MAX_VARIABLE: u64 = 1 << 32;
+
+/// Where code is loaded and runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Environment {
+    /// The machine.
+    pub(crate) system: &'static System,
+    /// The context.
+    pub(crate) context: Arc<Context>,
+}
+
+/// Loaded code.
+#[derive(Debug)]
+pub(crate) struct Code {
+    module: vireo_ptx::Module,
+    /// The addresses of its variables.
+    globals: Vec<u64>,
+}
+
+/// The results of loading: the code, its kernels, and its variables with addresses and sizes.
+pub(crate) type Loaded = (Code, Vec<Kernel>, Vec<(String, u64, u64)>);
+
+impl Code {
+    /// Loads texts.
+    pub(crate) fn load(texts: &Texts, environment: &Environment) -> Result<Loaded, LoadError> {
+        let sources: Vec<&[u8]> = texts.0.iter().map(String::as_bytes).collect();
+        let options = vireo_ptx::Options { target: Some(environment.system.options.sm) };
+        let module = vireo_ptx::Module::link(&sources, &options).map_err(|error| {
+            let text = format!("PTX: {error}");
+            match error.kind {
+                LoadErrorKind::Version => LoadError::Version(text),
+                _ => LoadError::Ptx(text),
+            }
+        })?;
+        let globals = allocate(&module, environment)?;
+        let kernel = |kernel: &vireo_ptx::Kernel| Kernel {
+            name: kernel.name().to_string(),
+            parameters: kernel
+                .parameters()
+                .iter()
+                .map(|parameter| Parameter { offset: parameter.offset, size: parameter.size })
+                .collect(),
+            parameter_bytes: kernel.parameter_bytes(),
+            registers: kernel.registers().clamp(16, MAX_REGISTERS),
+            shared: kernel.shared_bytes(),
+            local: kernel.local_bytes(),
+            max_threads: kernel.max_threads(),
+        };
+        let kernels = module.kernels().iter().map(kernel).collect();
+        let named = module.globals().iter().zip(&globals);
+        let variables = named.map(|(global, address)| (global.name.clone(), *address, global.size)).collect();
+        Ok((Code { module, globals }, kernels, variables))
+    }
+
+    /// Runs a kernel to its end.
+    pub(crate) fn launch(&self, kernel: usize, launch: &Launch, environment: &Environment) -> Outcome {
+        let Environment { system, context } = environment;
+        let view = DeviceView::new(&system.memory.map, context.device);
+        let stop = Stop::default();
+        let wanted = vireo_ptx::Launch {
+            grid: launch.grid,
+            block: launch.block,
+            shared_bytes: launch.shared,
+            params: &launch.parameters,
+            globals: &self.globals,
+            memory: &view,
+            hook: None,
+            stop: &stop,
+            limit: u64::MAX,
+            grid_id: system.id(),
+            threads: system.threads(),
+            pool: &system.pool,
+        };
+        let run = || self.module.kernels()[kernel].launch(&wanted);
+        let (result, is_late) = match system.options.timeout {
+            None => (run(), false),
+            Some(time) => std::thread::scope(|scope| {
+                let (done, is_done) = channel::<()>();
+                let stop = &stop;
+                let watch = scope.spawn(move || {
+                    let is_late = is_done.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
+                    if is_late {
+                        stop.request();
+                    }
+                    is_late
+                });
+                let result = run();
+                drop(done);
+                (result, watch.join().unwrap_or(false))
+            }),
+        };
+        match result {
+            Ok(_) => Ok(()),
+            Err(trap) => {
+                tell(&trap);
+                Err(if is_late && trap.kind == TrapKind::Stopped {
+                    CuResult::ERROR_LAUNCH_TIMEOUT
+                } else {
+                    status(&trap)
+                })
+            }
+        }
+    }
+}
+
+/// Allocates the variables of a module and fills them. On an error those so far are freed.
+fn allocate(module: &vireo_ptx::Module, environment: &Environment) -> Result<Vec<u64>, LoadError> {
+    let (memory, context) = (&environment.system.memory, &environment.context);
+    let mut globals = Vec::new();
+    let result = module.globals().iter().try_for_each(|global| {
+        if global.is_external {
+            return Err(LoadError::Ptx(format!("PTX: the variable `{}` is nowhere defined", global.name)));
+        }
+        if global.size > MAX_VARIABLE || global.initial.len() as u64 > global.size {
+            return Err(LoadError::Memory(CuResult::ERROR_OUT_OF_MEMORY));
+        }
+        let detail = Detail {
+            sort: Sort::Variable,
+            context: context.handle(),
+            device: context.device,
+            pool: 0,
+            size: global.size.max(1),
+            flags: 0,
+            is_ending: false,
+        };
+        globals.push(memory.allocate(detail).map_err(LoadError::Memory)?);
+        Ok(())
+    });
+    if let Err(error) = result {
+        globals.into_iter().for_each(|address| memory.free(address));
+        return Err(error);
+    }
+    for (global, address) in module.globals().iter().zip(&globals) {
+        let mut bytes = global.initial.clone();
+        for relocation in &global.relocations {
+            let target = globals.get(relocation.global).copied().unwrap_or(0).wrapping_add_signed(relocation.addend);
+            let start = usize::try_from(relocation.offset).unwrap_or(usize::MAX);
+            let end = start.saturating_add(8);
+            if end as u64 <= global.size {
+                bytes.resize(bytes.len().max(end), 0);
+                bytes[start..end].copy_from_slice(&target.to_le_bytes());
+            }
+        }
+        let to = std::ptr::with_exposed_provenance_mut::<u8>(*address as usize);
+        // SAFETY: the variable was allocated above with at least as many bytes, and is in use nowhere.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+    }
+    Ok(globals)
+}
+
+/// The status of a trap.
+fn status(trap: &Trap) -> CuResult {
+    match &trap.kind {
+        TrapKind::Memory(fault) => match fault.why {
+            vireo_simt::Refusal::Unaligned => CuResult::ERROR_MISALIGNED_ADDRESS,
+            _ => CuResult::ERROR_ILLEGAL_ADDRESS,
+        },
+        TrapKind::UnknownInstruction | TrapKind::NotImplemented(_) | TrapKind::InvalidOperand(_) => {
+            CuResult::ERROR_ILLEGAL_INSTRUCTION
+        }
+        TrapKind::InvalidAddress | TrapKind::InvalidJump(_) => CuResult::ERROR_INVALID_PC,
+        TrapKind::InvalidDispatch(_) => CuResult::ERROR_LAUNCH_OUT_OF_RESOURCES,
+        TrapKind::Stopped => CuResult::ERROR_LAUNCH_TIMEOUT,
+        _ => CuResult::ERROR_LAUNCH_FAILED,
+    }
+}
