@@ -254,7 +254,7 @@ fn fragments(ptx: &Ptx) -> TokenStream {
         quote! {
             #origin
             #[doc = #doc]
-            pub static #name: Fragment = Fragment { row: #row, column: #column };
+            pub static #name: Fragment = Fragment { row: #row, column: #column, places: OnceLock::new() };
         }
     });
     quote!(#(#fragments)*)

@@ -134,8 +134,9 @@ impl Warp {
     /// Writes a row in the lanes that execute an instruction.
     #[inline(always)]
     pub(crate) fn put(&mut self, result: u16, row: &Row) {
-        let Warp { rows, select, .. } = self;
-        rows[usize::from(result)].blend(row, select);
+        let Warp { rows, select, mask, .. } = self;
+        let target = &mut rows[usize::from(result)];
+        if *mask == Mask::MAX { *target = *row } else { target.blend(row, select) }
     }
 
     /// Writes a predicate in these lanes.

@@ -396,9 +396,103 @@ pub(crate) fn list<'b>(block: &Block<'b>, inst: &Inst, count: usize) -> &'b [u16
     &block.program.lists[first..first + count]
 }
 
+/// The bytes of `N` words that the lanes of a path access, by the usual way: addresses in one allocation, aligned, and
+/// with equal upper halves. None where something is unusual.
+#[inline(always)]
+fn usual<'b, const N: usize>(
+    warp: &Warp,
+    block: &'b mut Block<'_>,
+    inst: &Inst,
+    shape: Shape,
+    access: Access,
+) -> Option<LaneBytes<'b>> {
+    if inst.sources[0] == NONE {
+        return None;
+    }
+    let first = usize::from(inst.sources[0]);
+    let (low, select, length) = (&warp.rows[first], &warp.select, 4 * N as u32);
+    let mut bits = inst.offset as u32;
+    for lane in 0..LANES {
+        bits |= low.0[lane] & select.0[lane];
+    }
+    if bits & (length - 1) != 0 {
+        return None;
+    }
+    match shape.space {
+        Space::Global => {
+            let high = &warp.rows[first + 1];
+            let of_first = high.0[warp.mask.trailing_zeros() as usize & 31];
+            let mut differs = 0;
+            for lane in 0..LANES {
+                differs |= (high.0[lane] ^ of_first) & select.0[lane];
+            }
+            if differs != 0 {
+                return None;
+            }
+            let base = (u64::from(of_first) << 32).wrapping_add(inst.offset as u64);
+            block.port.lanes(base, low, select, length, access)
+        }
+        Space::Shared if inst.offset == 0 => LaneBytes::of_slice(&mut block.shared, low, select, length),
+        Space::Shared => {
+            let offsets = Row::from_fn(|lane| low.0[lane].wrapping_add(inst.offset as u32));
+            LaneBytes::of_slice(&mut block.shared, &offsets, select, length)
+        }
+        _ => None,
+    }
+}
+
+/// The row of a word of an access to whole words.
+#[inline(always)]
+fn row_of(list: &[u16], shape: Shape, word: usize) -> u16 {
+    match shape.bytes {
+        4 => list[word],
+        _ => list[word / 2] + (word % 2) as u16,
+    }
+}
+
+#[inline(always)]
+fn load_usual<const N: usize>(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst, shape: Shape) -> bool {
+    let list = list(block, inst, shape.count as usize);
+    let mut rows = [Row::ZERO; N];
+    match usual::<N>(warp, block, inst, shape, Access::Load) {
+        Some(bytes) => bytes.load_words(&mut rows),
+        None => return false,
+    }
+    if list.contains(&NONE) {
+        return false;
+    }
+    for (word, row) in rows.iter().enumerate() {
+        warp.put(row_of(list, shape, word), row);
+    }
+    true
+}
+
+#[inline(always)]
+fn store_usual<const N: usize>(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst, shape: Shape) -> bool {
+    let list = list(block, inst, shape.count as usize);
+    match usual::<N>(warp, block, inst, shape, Access::Store) {
+        Some(bytes) => {
+            bytes.store_words::<N>(&std::array::from_fn(|word| *warp.row(row_of(list, shape, word))));
+            true
+        }
+        None => false,
+    }
+}
+
 /// Values from memory.
 pub(crate) fn load(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     let shape = Shape::of(inst.number);
+    if matches!(shape.bytes, 4 | 8) && shape.rows == 1 {
+        let is_done = match shape.bytes * shape.count {
+            4 => load_usual::<1>(warp, block, inst, shape),
+            8 => load_usual::<2>(warp, block, inst, shape),
+            16 => load_usual::<4>(warp, block, inst, shape),
+            _ => false,
+        };
+        if is_done {
+            return Next::Continue;
+        }
+    }
     let addresses = Addresses::of(warp, inst, shape.is_short);
     let length = shape.bytes * shape.count;
     let mut words = [Row::ZERO; 8];
@@ -462,6 +556,17 @@ fn widen(warp: &mut Warp, register: u16, row: &Row, shape: Shape) {
 /// Values to memory.
 pub(crate) fn store(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     let shape = Shape::of(inst.number);
+    if matches!(shape.bytes, 4 | 8) {
+        let is_done = match shape.bytes * shape.count {
+            4 => store_usual::<1>(warp, block, inst, shape),
+            8 => store_usual::<2>(warp, block, inst, shape),
+            16 => store_usual::<4>(warp, block, inst, shape),
+            _ => false,
+        };
+        if is_done {
+            return Next::Continue;
+        }
+    }
     let addresses = Addresses::of(warp, inst, shape.is_short);
     let length = shape.bytes * shape.count;
     let mut words = [Row::ZERO; 8];

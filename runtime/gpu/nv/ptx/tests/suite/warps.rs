@@ -273,7 +273,8 @@ fn products_of_matrices_follow_their_layouts() {
     let byte: Bits = |value| u32::from(value as i8 as u8);
     let e5m2: Bits = |value| u32::from(vireo_simt::prim::F16::of_f32(value as f32).0 >> 8);
     // One, two and four, of both signs.
-    let e4m3: Bits = |value| if value == 0 { 0 } else { (value < 0) as u32 * 0x80 | 0x38 + 8 * value.abs().ilog2() };
+    let e4m3: Bits =
+        |value| if value == 0 { 0 } else { ((value < 0) as u32 * 0x80) | (0x38 + 8 * value.abs().ilog2()) };
     let cases: [(&str, usize, u32, Bits); 8] = [
         ("m16n8k16.row.col.f32.f16.f16.f32", 16, 16, half),
         ("m16n8k8.row.col.f32.f16.f16.f32", 8, 16, half),
@@ -352,7 +353,7 @@ fn rows_of_matrices_are_spread_over_the_lanes() {
              add.s64 %rd7, %rd1, %rd5; st.global.v4.b32 [%rd7], {{%r8, %r9, %r10, %r11}};"
         );
         // Half `at` has the number of its place.
-        let input: Vec<u32> = (0..128).map(|at| 2 * at | (2 * at + 1) << 16).collect();
+        let input: Vec<u32> = (0..128).map(|at| (2 * at) | ((2 * at + 1) << 16)).collect();
         let output = compute(32, &input, 128, &body).unwrap();
         for lane in 0..32u32 {
             for matrix in 0..4 {
