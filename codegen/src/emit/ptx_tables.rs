@@ -133,7 +133,7 @@ fn instructions(ptx: &Ptx) -> TokenStream {
         refused.opcodes.iter().map(move |opcode| quote!((#opcode, #reason)))
     });
     quote! {
-        /// What instructions do that are not made of primitives.
+        /// Bodies of instructions that are not made of primitives.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Special { #(#[doc = #docs] #specials,)* }
 

@@ -8,7 +8,7 @@ use crate::generated::suffixes::{Class, Type};
 pub struct InstructionInfo {
     /// `add`
     pub name: &'static str,
-    /// What it does.
+    /// Its meaning.
     pub doc: &'static str,
     /// Its variants, tried in order.
     pub variants: &'static [VariantInfo],
@@ -27,7 +27,7 @@ pub struct VariantInfo {
     pub carry_in: bool,
     /// Whether a carry comes out.
     pub carry_out: bool,
-    /// What it does.
+    /// Its meaning.
     pub body: BodyInfo,
     /// Ten times the version of the instruction set that has it.
     pub isa: u32,
@@ -46,7 +46,7 @@ pub struct PositionInfo {
     pub optional: bool,
 }
 
-/// What a variant does.
+/// The meaning of a variant.
 #[derive(Debug)]
 pub enum BodyInfo {
     /// Expressions: the numbers of their handlers. The index is a number whose digits are the choices at the positions.

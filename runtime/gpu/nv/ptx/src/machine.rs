@@ -35,7 +35,7 @@ pub(crate) struct Inst {
     pub(crate) result: u16,
     /// A second result, which is a predicate.
     pub(crate) result2: u16,
-    /// What the handler wants to know: the target of a jump, a space and type.
+    /// A number for the handler: the target of a jump, or a space and type.
     pub(crate) number: u32,
     /// An offset in memory, or the place of a list of rows.
     pub(crate) offset: i64,
@@ -165,7 +165,7 @@ pub(crate) struct Votes {
     pub(crate) all: bool,
 }
 
-/// What the warps of a block share.
+/// The state that the warps of a block share.
 pub(crate) struct Block<'a> {
     pub(crate) program: &'a Program,
     /// Shared memory.

@@ -195,7 +195,7 @@ pub(crate) fn guard(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next
         return unsafe { (inst.handler)(warp, block, inst) };
     }
     warp.set_mask(all & bits);
-    // SAFETY: As above.
+    // SAFETY: Programs are made with handlers that suit this processor.
     let next = unsafe { (inst.handler)(warp, block, inst) };
     warp.set_mask(all);
     next
