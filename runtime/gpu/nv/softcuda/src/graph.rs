@@ -159,6 +159,45 @@ impl Exec {
         change(node.ok_or(CuResult::ERROR_INVALID_VALUE)?)
     }
 
+    /// Replaces what its nodes do by what those of a graph of the same shape do. A node corresponds to the one that was
+    /// added to its graph at the same point.
+    ///
+    /// # Errors
+    /// The first node that does not correspond, and whether that is as it is of another type.
+    pub(crate) fn update(&self, others: &[Node]) -> Result<(), (u64, bool)> {
+        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        // Handles grow in the order in which nodes were added.
+        let ranks = |handles: &mut dyn Iterator<Item = u64>| -> BTreeMap<u64, usize> {
+            let sorted: BTreeSet<u64> = handles.collect();
+            sorted.into_iter().enumerate().map(|(rank, handle)| (handle, rank)).collect()
+        };
+        let own = ranks(&mut nodes.iter().map(|node| node.handle));
+        let other = ranks(&mut others.iter().map(|node| node.handle));
+        let shape = |node: &Node, ranks: &BTreeMap<u64, usize>| -> BTreeSet<Option<usize>> {
+            node.after.iter().map(|handle| ranks.get(handle).copied()).collect()
+        };
+        if own.len() != other.len() {
+            return Err((others.last().map_or(0, |node| node.handle), false));
+        }
+        let by_rank: BTreeMap<Option<&usize>, &Node> =
+            others.iter().map(|node| (other.get(&node.handle), node)).collect();
+        for node in nodes.iter() {
+            let Some(wanted) = by_rank.get(&own.get(&node.handle)) else { return Err((0, false)) };
+            if wanted.kind.node_type() != node.kind.node_type() {
+                return Err((wanted.handle, true));
+            }
+            if shape(node, &own) != shape(wanted, &other) {
+                return Err((wanted.handle, false));
+            }
+        }
+        for node in nodes.iter_mut() {
+            if let Some(wanted) = by_rank.get(&own.get(&node.handle)) {
+                node.kind = wanted.kind.clone();
+            }
+        }
+        Ok(())
+    }
+
     /// Its nodes, each after those it depends on.
     pub(crate) fn nodes(&self) -> Vec<Node> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -90,6 +90,43 @@ pub(crate) unsafe fn cuLinkAddFile_v2(
     add(system, &found, kind, &read_file(&path)?, &logs)
 }
 
+pub(crate) unsafe fn cuLinkCreate(
+    count: u32,
+    options: *mut JitOption,
+    values: *mut *mut c_void,
+    state: *mut CuLinkState,
+) -> Outcome {
+    // SAFETY: the caller vouches for the pointers.
+    unsafe { cuLinkCreate_v2(count, options, values, state) }
+}
+
+#[expect(clippy::too_many_arguments, reason = "the function of the library has as many")]
+pub(crate) unsafe fn cuLinkAddData(
+    state: CuLinkState,
+    kind: JitInputType,
+    data: *mut c_void,
+    size: u64,
+    name: *const CChar,
+    count: u32,
+    options: *mut JitOption,
+    values: *mut *mut c_void,
+) -> Outcome {
+    // SAFETY: the caller vouches for the pointers.
+    unsafe { cuLinkAddData_v2(state, kind, data, size, name, count, options, values) }
+}
+
+pub(crate) unsafe fn cuLinkAddFile(
+    state: CuLinkState,
+    kind: JitInputType,
+    path: *const CChar,
+    count: u32,
+    options: *mut JitOption,
+    values: *mut *mut c_void,
+) -> Outcome {
+    // SAFETY: the caller vouches for the pointers.
+    unsafe { cuLinkAddFile_v2(state, kind, path, count, options, values) }
+}
+
 pub(crate) unsafe fn cuLinkComplete(state: CuLinkState, image: *mut *mut c_void, size: *mut u64) -> Outcome {
     let (_, found) = known(state)?;
     // SAFETY: the caller vouches for the pointers.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use vireo_cuda::attributes::JitOption;
 use vireo_cuda::result::CuResult;
-use vireo_cuda::types::{CChar, CuFunction, CuModule};
+use vireo_cuda::types::{CChar, CuFunction, CuModule, MODULE_LAZY_LOADING};
 use vireo_soft::pointers;
 
 use crate::api::{Out, Outcome, refused};
@@ -17,8 +17,6 @@ use crate::system::{System, current, system};
 
 /// Options of a loader at most.
 const MAX_OPTIONS: u32 = 64;
-/// How functions are loaded: when they are used first.
-const LAZY: u32 = 2;
 
 /// The log buffers of a loader. Sizes are in words that are read and written.
 pub(super) struct Logs {
@@ -225,6 +223,6 @@ pub(crate) unsafe fn cuModuleGetGlobal_v2(
 pub(crate) unsafe fn cuModuleGetLoadingMode(mode: *mut u32) -> Outcome {
     system()?;
     // SAFETY: the caller vouches for it.
-    unsafe { Out::new(mode) }?.set(LAZY);
+    unsafe { Out::new(mode) }?.set(MODULE_LAZY_LOADING);
     Ok(())
 }
