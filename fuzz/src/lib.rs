@@ -1,7 +1,7 @@
 //! The fuzz targets ([`TARGETS`]): for each reader of hostile input, a function of bytes that must not panic, and the
 //! seeds that inputs are made from.
 //!
-//! `targets` and `gpu` have the functions, `seeds` and `gpu_seeds` the seeds, which come from `fixtures/`; `hosts` the
+//! `targets` and `gpu` have the functions, `seeds` and `gpu_seeds` the seeds, which come from `fixtures/`; `ptx` has both; `hosts` the
 //! modules of the target `function`. `mutate` damages seeds, for runs without a fuzzer: `tests/short.rs` makes few of
 //! them and `examples/mutants.rs` many. The programs in `fuzz_targets/` hand the inputs of libFuzzer to the same
 //! functions.
@@ -10,6 +10,7 @@ mod gpu;
 mod gpu_seeds;
 mod hosts;
 mod mutate;
+mod ptx;
 mod seeds;
 mod targets;
 
@@ -41,7 +42,7 @@ impl Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     Target { name: "archive", run: targets::archive, seeds: seeds::archives, mutants: 3000 },
     Target { name: "assembler", run: targets::assembler, seeds: seeds::texts, mutants: 4 },
     Target { name: "collection", run: targets::collection, seeds: seeds::collections, mutants: 200 },
@@ -51,6 +52,7 @@ pub const TARGETS: [Target; 13] = [
     Target { name: "gpu_executable", run: gpu::executable, seeds: gpu_seeds::executables, mutants: 300 },
     Target { name: "gpu_object", run: gpu::object, seeds: gpu_seeds::objects, mutants: 200 },
     Target { name: "gpu_packets", run: gpu::packets, seeds: gpu_seeds::packets, mutants: 100 },
+    Target { name: "gpu_text", run: ptx::text, seeds: ptx::texts, mutants: 200 },
     Target { name: "kernel", run: targets::kernel, seeds: seeds::kernels, mutants: 1 },
     Target { name: "module", run: targets::module, seeds: seeds::modules, mutants: 1 },
     Target { name: "npy", run: targets::npy, seeds: seeds::arrays, mutants: 100 },

@@ -28,6 +28,7 @@ short_runs!(
     gpu_executable,
     gpu_object,
     gpu_packets,
+    gpu_text,
     kernel,
     module,
     npy,
@@ -75,6 +76,7 @@ fn seeds_have_all_formats() {
         ("gpu_executable", &["amdgpu-kernels_gfx942.amd1", "amdgpu-kernels_gfx1100.hsaco", "gfx1100-softmax.vmfb"]),
         ("gpu_object", &["amdgpu-kernels_gfx1100.hsaco", "gfx1100-softmax.vmfb"]),
         ("gpu_packets", &["dispatch", "barriers", "commands"]),
+        ("gpu_text", &["many_instructions", "product"]),
         ("module", &["3.1-abs.cpu.vmfb", "models-mlp.vmfb", "golden-ref.vmfb"]),
         ("npy", &["inputs-", "bf16", "columns"]),
     ] {

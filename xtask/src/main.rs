@@ -7,7 +7,8 @@
 //! of dependencies, `facts` at literals that repeat the specs, `semver` at what users see of the library, `growth` at
 //! the work that hostile modules make. `opcodes` writes the table of the instruction decoder. `dist` builds what is
 //! shipped, `cross` builds and runs for other machines, `package` what is published, `soft` the software libraries of
-//! GPUs, and `ptx-census` looks for forms of PTX that the specs lack. Specs are read from disk, so that an edit of one does not build this crate again.
+//! GPUs, and `ptx-census` looks for forms of PTX that the specs lack. Specs are read from disk, so that an edit of one
+//! does not build this crate again.
 #![forbid(unsafe_code)]
 
 mod chore;

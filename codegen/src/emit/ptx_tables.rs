@@ -133,7 +133,7 @@ fn instructions(ptx: &Ptx) -> TokenStream {
         refused.opcodes.iter().map(move |opcode| quote!((#opcode, #reason)))
     });
     quote! {
-        /// What instructions do that are not made of primitives.
+        /// Bodies of instructions that are not made of primitives.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Special { #(#[doc = #docs] #specials,)* }
 
@@ -254,7 +254,7 @@ fn fragments(ptx: &Ptx) -> TokenStream {
         quote! {
             #origin
             #[doc = #doc]
-            pub static #name: Fragment = Fragment { row: #row, column: #column };
+            pub static #name: Fragment = Fragment { row: #row, column: #column, places: OnceLock::new() };
         }
     });
     quote!(#(#fragments)*)

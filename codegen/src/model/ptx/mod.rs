@@ -2,7 +2,8 @@
 //! suffixes that each may have, special registers, and layouts of matrices.
 //!
 //! An instruction is a lattice: its variants say which suffixes may follow each other, and `words` put texts for
-//! suffixes into the semantics. `read` expands that to forms, and forms that compute the same share a handler; `forms` looks a text up.
+//! suffixes into the semantics. `read` expands that to forms, and forms that compute the same share a handler; `forms`
+//! looks a text up.
 
 mod forms;
 mod read;

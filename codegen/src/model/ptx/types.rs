@@ -113,7 +113,7 @@ pub struct Variant {
     pub carry_in: bool,
     /// Whether a carry comes out.
     pub carry_out: bool,
-    /// What it does.
+    /// Its meaning.
     pub body: Body,
     /// Since when it is there.
     pub since: Since,
@@ -150,7 +150,7 @@ pub struct Operand {
     pub may_be_wider: bool,
 }
 
-/// What a variant does.
+/// The meaning of a variant.
 #[derive(Clone, Debug)]
 pub enum Body {
     /// The forms, in the order of a number whose digits are the choices at the positions, the last one counting ones;
@@ -226,7 +226,7 @@ pub struct Fragment {
 /// Instructions that are refused by name.
 #[derive(Clone, Debug)]
 pub struct Refused {
-    /// What they are for.
+    /// Their purpose.
     pub name: String,
     /// The opcodes, or their beginnings.
     pub opcodes: Vec<String>,

@@ -1,5 +1,6 @@
 //! Runs the first kernel of a text: `cargo run -p vireo-ptx --example run TEXT BLOCKS THREADS FILE ...`. BLOCKS and
-//! THREADS are three numbers with commas. Each file is a buffer whose address is a parameter, and is written afterwards.
+//! THREADS are three numbers with commas. Each file is a buffer whose address is a parameter, and is written
+//! afterwards.
 
 use std::error::Error;
 use std::num::NonZeroUsize;

@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// What an instruction does to a register.
+/// A use of a register by an instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event {
     pub(crate) register: u32,

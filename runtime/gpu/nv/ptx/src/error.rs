@@ -25,7 +25,7 @@ pub struct LoadError {
     pub kind: LoadErrorKind,
     /// The line, from 1 on.
     pub line: u32,
-    /// What is wrong, and what was expected.
+    /// The mistake, and what was expected.
     pub message: String,
 }
 

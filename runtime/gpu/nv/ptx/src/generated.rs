@@ -23,6 +23,8 @@ pub mod registers {
 
 /// Layouts of matrices.
 pub mod fragments {
+    use std::sync::OnceLock;
+
     use crate::isa::{Bit, Fragment};
 
     include!(concat!(env!("OUT_DIR"), "/ptx/fragments.rs"));

@@ -8,7 +8,7 @@ use crate::generated::suffixes::{Class, Type};
 pub struct InstructionInfo {
     /// `add`
     pub name: &'static str,
-    /// What it does.
+    /// Its meaning.
     pub doc: &'static str,
     /// Its variants, tried in order.
     pub variants: &'static [VariantInfo],
@@ -27,7 +27,7 @@ pub struct VariantInfo {
     pub carry_in: bool,
     /// Whether a carry comes out.
     pub carry_out: bool,
-    /// What it does.
+    /// Its meaning.
     pub body: BodyInfo,
     /// Ten times the version of the instruction set that has it.
     pub isa: u32,
@@ -46,7 +46,7 @@ pub struct PositionInfo {
     pub optional: bool,
 }
 
-/// What a variant does.
+/// The meaning of a variant.
 #[derive(Debug)]
 pub enum BodyInfo {
     /// Expressions: the numbers of their handlers. The index is a number whose digits are the choices at the positions.
@@ -99,9 +99,19 @@ pub struct Fragment {
     pub row: &'static [Bit],
     /// Those of the column.
     pub column: &'static [Bit],
+    /// Row and column of each element of each lane, once they were wanted.
+    pub places: std::sync::OnceLock<Box<[(u8, u8)]>>,
 }
 
 impl Fragment {
+    /// Row and column of each element, those of a lane together.
+    pub fn places(&self) -> &[(u8, u8)] {
+        self.places.get_or_init(|| {
+            let of_lane = |lane| (0..self.elements()).map(move |element| self.place(lane, element));
+            (0..vireo_simt::LANES as u32).flat_map(of_lane).map(|(row, column)| (row as u8, column as u8)).collect()
+        })
+    }
+
     /// How many elements each lane has.
     pub fn elements(&self) -> u32 {
         let bits = self.row.iter().chain(self.column).filter(|bit| matches!(bit, Bit::Element(_)));

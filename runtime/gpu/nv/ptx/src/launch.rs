@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use vireo_simt::group::{self, BARRIERS};
+use vireo_simt::group::{self, BARRIERS, Pause};
 use vireo_simt::paths::Paths;
 use vireo_simt::{AccessHook, LANES, Memory, Pool, Port, Row, Stop, grid};
 
@@ -27,7 +27,8 @@ pub struct Launch<'a> {
     pub globals: &'a [u64],
     /// Device memory. No allocation is at or above [`crate::limits::SHARED_WINDOW`].
     pub memory: &'a dyn Memory,
-    /// The sanitizer.
+    /// The sanitizer, which is shown accesses to global and shared memory. Instructions have the numbers of
+    /// [`Kernel::line`].
     pub hook: Option<&'a dyn AccessHook>,
     /// Ends the launch with [`TrapKind::Stopped`] soon after it is requested. A trap requests it, too.
     pub stop: &'a Stop,
@@ -58,6 +59,12 @@ impl Kernel {
             block: trap.group,
             thread: [flat % x, flat / x % y, flat / x / y],
         }
+    }
+
+    /// The line and the opcode of an instruction, by the number that a sanitizer is shown.
+    pub fn line(&self, instruction: u64) -> Option<(u32, &str)> {
+        let inst = self.program.insts.get(usize::try_from(instruction).ok()?)?;
+        Some((inst.line, self.program.names.get(inst.name as usize)?))
     }
 
     /// Runs a launch to its end, and returns how many instructions its warps executed.
@@ -186,6 +193,9 @@ impl<'a> Worker<'a> {
         }
         group::run(warps.len(), true, |index| {
             let pause = warps[index].run(block);
+            if let (Ok(Pause::At(_)), Some(hook)) = (&pause, &mut block.hook) {
+                hook.barrier(index as u32, &block.shared);
+            }
             pause.map_err(|trap| vireo_simt::Trap { group: number, wave: index as u32, ..trap })
         })
         .map_err(|trap| {
@@ -193,6 +203,9 @@ impl<'a> Worker<'a> {
             let (address, lane) = waits.map_or((trap.address, trap.lane), |(address, lane)| (address, Some(lane)));
             vireo_simt::Trap { group: number, address, lane, ..trap }
         })?;
+        if let Some(hook) = &mut block.hook {
+            hook.end(&block.shared);
+        }
         Ok(warps.iter().map(|warp| warp.executed).sum())
     }
 }

@@ -35,7 +35,7 @@ pub(crate) struct Inst {
     pub(crate) result: u16,
     /// A second result, which is a predicate.
     pub(crate) result2: u16,
-    /// What the handler wants to know: the target of a jump, a space and type.
+    /// A number for the handler: the target of a jump, or a space and type.
     pub(crate) number: u32,
     /// An offset in memory, or the place of a list of rows.
     pub(crate) offset: i64,
@@ -134,8 +134,9 @@ impl Warp {
     /// Writes a row in the lanes that execute an instruction.
     #[inline(always)]
     pub(crate) fn put(&mut self, result: u16, row: &Row) {
-        let Warp { rows, select, .. } = self;
-        rows[usize::from(result)].blend(row, select);
+        let Warp { rows, select, mask, .. } = self;
+        let target = &mut rows[usize::from(result)];
+        if *mask == Mask::MAX { *target = *row } else { target.blend(row, select) }
     }
 
     /// Writes a predicate in these lanes.
@@ -164,7 +165,7 @@ pub(crate) struct Votes {
     pub(crate) all: bool,
 }
 
-/// What the warps of a block share.
+/// The state that the warps of a block share.
 pub(crate) struct Block<'a> {
     pub(crate) program: &'a Program,
     /// Shared memory.

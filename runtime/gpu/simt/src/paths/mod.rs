@@ -17,7 +17,7 @@ mod tests;
 /// Jumps back of one path after which another one runs, or the warp yields.
 pub const JUMPS_BACK: u32 = 4096;
 
-/// What a path waits for.
+/// The reason for which a path waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parked {
     /// For other lanes of the warp, at the same instruction.
@@ -33,13 +33,13 @@ pub struct Path {
     pub pc: u32,
     /// The lanes, never none.
     pub mask: Mask,
-    /// What they wait for; none if they can run.
+    /// Why they wait; none if they can run.
     pub parked: Option<Parked>,
     /// When it ran last, counted in turns.
     turn: u64,
 }
 
-/// What a warp does next.
+/// The next step of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// The current path runs.

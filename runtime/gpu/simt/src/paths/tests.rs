@@ -198,7 +198,7 @@ fn warp(code: &[Op], mask: Mask) -> Warp<'_> {
     Warp { code, paths: Paths::new(mask, 0), registers: [[0; 6]; LANES], steps: 10_000_000, ran: 0 }
 }
 
-/// What each lane computes alone. A sum is the number of lanes that have not ended when they get there.
+/// The registers of lanes that run alone. A sum is the number of lanes that have not ended when they get there.
 fn alone(code: &[Op], mask: Mask) -> Registers {
     let mut registers = [[0; 6]; LANES];
     let mut at: Vec<Option<usize>> = (0..LANES).map(|lane| (mask >> lane & 1 == 1).then_some(0)).collect();

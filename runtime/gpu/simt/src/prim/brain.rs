@@ -202,12 +202,12 @@ pub fn u64_to_f<F: OfLong>(value: u64) -> F {
 }
 
 #[inline(always)]
-pub fn both(a: bool, b: bool) -> bool {
+pub fn both_true(a: bool, b: bool) -> bool {
     a & b
 }
 
 #[inline(always)]
-pub fn either(a: bool, b: bool) -> bool {
+pub fn either_true(a: bool, b: bool) -> bool {
     a | b
 }
 

@@ -42,7 +42,7 @@ macro_rules! toward {
 toward!(toward_f32, f32);
 toward!(toward_f64, f64);
 
-/// What is lost by the result of finite operands that is infinite.
+/// The loss of a result of finite operands that is infinite.
 fn overflow(total: f64) -> f64 {
     if total > 0.0 { -1.0 } else { 1.0 }
 }

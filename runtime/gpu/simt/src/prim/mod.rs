@@ -2,8 +2,8 @@
 //! and 64 bits, floats of these widths, and conversions between them.
 //!
 //! They know no instruction set: if a name says nothing else, floats are rounded to nearest, nothing is flushed, and
-//! shifts take the amount modulo the width. All of them are without branches where that pays, and `inline(always)`, since a handler that is compiled
-//! for a newer processor has to contain them.
+//! shifts take the amount modulo the width. All of them are without branches where that pays, and `inline(always)`,
+//! since a handler that is compiled for a newer processor has to contain them.
 
 #![expect(missing_docs, reason = "the vocabulary of an instruction set says what each function of its name computes")]
 

@@ -4,7 +4,7 @@ use vireo_simt::prim::{self, F16};
 use vireo_simt::row::lanes;
 use vireo_simt::{Access, Fault, Refusal};
 
-use super::memory::{Addresses, Space, fault};
+use super::memory::{Addresses, Space, fault, shown};
 use crate::generated::limits::{LOCAL_WINDOW, SHARED_WINDOW};
 use crate::generated::suffixes::{AtomicSuffix, Type, TypeKind};
 use crate::isa::Suffixes;
@@ -99,7 +99,11 @@ pub(crate) fn atomic(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Nex
         let high = if is_wide { warp.row(source + 1).0[lane] } else { 0 };
         (u64::from(warp.row(source).0[lane]) | u64::from(high) << 32) & mask
     };
-    for lane in lanes(warp.mask) {
+    let mut allowed = warp.mask;
+    if block.hook.is_some() {
+        allowed = shown(warp, block, (space, &addresses), length, (Access::Atomic, true));
+    }
+    for lane in lanes(allowed) {
         let (a, b) = (operand(warp, inst.sources[1], lane), operand(warp, inst.sources[2], lane));
         let new = |old: u64| change(operation, ty, old, a, b) & mask;
         let address = addresses.lane(lane);

@@ -4,7 +4,7 @@ use vireo_simt::TrapKind;
 
 use crate::machine::{Block, Inst, Next, Warp};
 
-/// What follows a jump to `target`, which may be back.
+/// The step after a jump to `target`, which may be back.
 #[inline(always)]
 fn jumped(warp: &mut Warp, from: u32, target: u32) -> Next {
     if target <= from && warp.paths.jumps_back() { Next::Yield } else { Next::Continue }

@@ -58,8 +58,15 @@ macro_rules! lane {
 
             #[inline(always)]
             fn store(warp: &mut Warp, result: u16, rows: [Row; 2]) {
-                let Warp { rows: targets, select, .. } = warp;
+                let Warp { rows: targets, select, mask, .. } = warp;
                 let first = usize::from(result);
+                if *mask == Mask::MAX {
+                    targets[first] = rows[0];
+                    if <$ty as Lane>::FORMAT.is_wide() {
+                        targets[first + 1] = rows[1];
+                    }
+                    return;
+                }
                 targets[first].blend(&rows[0], select);
                 if <$ty as Lane>::FORMAT.is_wide() {
                     targets[first + 1].blend(&rows[1], select);
@@ -188,7 +195,7 @@ pub(crate) fn guard(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next
         return unsafe { (inst.handler)(warp, block, inst) };
     }
     warp.set_mask(all & bits);
-    // SAFETY: As above.
+    // SAFETY: Programs are made with handlers that suit this processor.
     let next = unsafe { (inst.handler)(warp, block, inst) };
     warp.set_mask(all);
     next

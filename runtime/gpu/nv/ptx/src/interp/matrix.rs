@@ -5,7 +5,7 @@
 
 use vireo_simt::prim::{self, F16};
 use vireo_simt::row::lanes;
-use vireo_simt::{LANES, Row, TrapKind};
+use vireo_simt::{Row, TrapKind};
 
 use super::memory::{Addresses, Space, list};
 use crate::generated::fragments;
@@ -92,21 +92,13 @@ pub(crate) fn layouts(columns: u32, bits: u32) -> Option<(&'static Fragment, &'s
 }
 
 /// The elements of a matrix in rows of registers, by row and column.
-fn gather<const R: usize, const C: usize>(
-    rows: &[Row],
-    fragment: &Fragment,
-    bits: u32,
-    mut set: impl FnMut(usize, usize, u32),
-) {
-    let per_word = 32 / bits;
-    for lane in 0..LANES as u32 {
-        for element in 0..fragment.elements() {
-            let Some(row) = rows.get((element / per_word) as usize) else { continue };
-            let word = row.0[lane as usize] >> (element % per_word * bits);
-            let (row, column) = fragment.place(lane, element);
-            if row < R && column < C {
-                set(row, column, word);
-            }
+fn gather(rows: &[Row], fragment: &Fragment, bits: u32, mut set: impl FnMut(usize, usize, u32)) {
+    let (per_word, elements) = (32 / bits, fragment.elements());
+    for (lane, places) in fragment.places().chunks(elements as usize).enumerate() {
+        for (element, (row, column)) in places.iter().enumerate() {
+            let element = element as u32;
+            let Some(words) = rows.get((element / per_word) as usize) else { continue };
+            set(usize::from(*row), usize::from(*column), words.0[lane] >> (element % per_word * bits));
         }
     }
 }
@@ -172,22 +164,30 @@ pub(crate) fn matrix(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Nex
     let rows = |of: &[u16]| of.iter().map(|row| *warp.row(*row)).collect::<Vec<Row>>();
     let columns = product.columns as usize;
     let (mut a, mut b, mut sums) = ([[0f64; 32]; 16], [[0f64; 8]; 32], [[0u32; 8]; 16]);
-    gather::<16, 32>(&rows(taken[1]), a_layout, product.a.bits(), |row, column, word| {
+    gather(&rows(taken[1]), a_layout, product.a.bits(), |row, column, word| {
         a[row][column] = product.a.value(word);
     });
-    gather::<32, 8>(&rows(taken[2]), b_layout, product.b.bits(), |row, column, word| {
+    gather(&rows(taken[2]), b_layout, product.b.bits(), |row, column, word| {
         b[row][column] = product.b.value(word);
     });
     let sum_bits = if product.short_sums { 16 } else { 32 };
-    gather::<16, 8>(&rows(taken[3]), &fragments::ACCUMULATOR_16X8, sum_bits, |row, column, word| {
+    gather(&rows(taken[3]), &fragments::ACCUMULATOR_16X8, sum_bits, |row, column, word| {
         sums[row][column] = word;
     });
     let is_integer = matches!(product.a, Element::Unsigned8 | Element::Signed8);
+    let mut totals = [[0f64; 8]; 16];
+    for (totals, a) in totals.iter_mut().zip(&a) {
+        for (a, b) in a.iter().zip(&b).take(columns) {
+            for (total, b) in totals.iter_mut().zip(b) {
+                *total += a * b;
+            }
+        }
+    }
     let result = |row: usize, column: usize| -> u32 {
-        let products = (0..columns).map(|index| a[row][index] * b[index][column]);
-        let sum = sums[row][column];
+        let (total, sum) = (totals[row][column], sums[row][column]);
         if is_integer {
-            let total = products.fold(i64::from(sum as i32), |total, product| total + product as i64);
+            // The sum of the products of 32 bytes is exact.
+            let total = i64::from(sum as i32) + total as i64;
             return match product.saturates {
                 true => total.clamp(i32::MIN.into(), i32::MAX.into()) as i32 as u32,
                 false => total as u32,
@@ -197,19 +197,17 @@ pub(crate) fn matrix(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Nex
             true => f64::from(F16(sum as u16).to_f32()),
             false => f64::from(f32::from_bits(sum)),
         };
-        let total = products.fold(0.0, |total, product| total + product) + first;
         match product.short_results {
-            true => F16::of_f64(total).0.into(),
-            false => (total as f32).to_bits(),
+            true => F16::of_f64(total + first).0.into(),
+            false => ((total + first) as f32).to_bits(),
         }
     };
     let mut results = [Row::ZERO; 4];
-    let per_word = if product.short_results { 2 } else { 1 };
-    for lane in 0..LANES as u32 {
-        for element in 0..fragments::ACCUMULATOR_16X8.elements() {
-            let (row, column) = fragments::ACCUMULATOR_16X8.place(lane, element);
-            let word = &mut results[(element / per_word) as usize].0[lane as usize];
-            *word |= result(row, column) << (element % per_word * 16);
+    let (per_word, sums_layout) = (if product.short_results { 2 } else { 1 }, &fragments::ACCUMULATOR_16X8);
+    for (lane, places) in sums_layout.places().chunks(sums_layout.elements() as usize).enumerate() {
+        for (element, (row, column)) in places.iter().enumerate() {
+            let bits = result(usize::from(*row), usize::from(*column));
+            results[element / per_word].0[lane] |= bits << (element % per_word * 16);
         }
     }
     for (register, row) in taken[0].iter().zip(&results) {

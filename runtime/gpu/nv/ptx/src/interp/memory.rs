@@ -4,7 +4,7 @@
 //! that a trap names the lane.
 
 use vireo_simt::row::lanes;
-use vireo_simt::{Access, Fault, LANES, LaneBytes, Mask, Refusal, Row, TrapKind};
+use vireo_simt::{Access, Fault, LANES, LaneBytes, Mask, Refusal, Row, RowAccess, TrapKind};
 
 use crate::generated::limits::{LOCAL_WINDOW, SHARED_WINDOW};
 use crate::machine::{Block, Inst, NONE, Next, Warp};
@@ -20,7 +20,7 @@ pub(crate) enum Space {
     Generic,
 }
 
-/// What an access is, packed in the number of an instruction.
+/// The kind of an access, packed in the number of an instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) space: Space,
@@ -137,7 +137,7 @@ fn by_space(
         if space == Space::Global {
             access(space, addresses, mask)?;
         } else {
-            // What is left of an address in a window is an offset.
+            // The rest of an address in a window is an offset.
             let low = Row::from_fn(|lane| addresses.low.0[lane] & 0xFF_FFFF);
             access(space, &Addresses { low, high: Row::ZERO }, mask)?;
         }
@@ -390,15 +390,187 @@ pub(crate) fn fault(addresses: &Addresses, lane: usize, length: u32, access: Acc
     Fault { address: addresses.lane(lane), length, access, why }
 }
 
+/// Shows the accesses of an instruction to the sanitizer, and returns the lanes that may make them. Local memory and
+/// parameters are of one thread, and not shown.
+#[cold]
+pub(crate) fn shown(
+    warp: &Warp,
+    block: &mut Block<'_>,
+    (space, addresses): (Space, &Addresses),
+    length: u32,
+    (access, atomic): (Access, bool),
+) -> Mask {
+    let mut allowed = warp.mask;
+    let parts = match space {
+        Space::Generic => split(addresses, warp.mask),
+        space => [(space, warp.mask), (Space::Local, 0), (Space::Local, 0)],
+    };
+    let all: [u64; LANES] = std::array::from_fn(|lane| addresses.lane(lane));
+    for (part, mask) in parts {
+        let (shown_space, addresses) = match part {
+            Space::Global => (vireo_simt::Space::Global, all),
+            Space::Shared if space == Space::Generic => {
+                (vireo_simt::Space::Group, all.map(|address| address & 0xFF_FFFF))
+            }
+            Space::Shared => (vireo_simt::Space::Group, all),
+            _ => continue,
+        };
+        let Some(hook) = block.hook.as_mut().filter(|_| mask != 0) else { continue };
+        let row = RowAccess {
+            instruction: u64::from(warp.paths.pc - 1),
+            wave: warp.index,
+            mask,
+            scalar: false,
+            addresses: &addresses,
+            length,
+            access,
+            atomic,
+            space: shown_space,
+        };
+        allowed &= !mask | hook.access(&row, &block.shared);
+    }
+    allowed
+}
+
+/// Runs an access in the lanes that the sanitizer allows.
+#[cold]
+fn watched(
+    warp: &mut Warp,
+    block: &mut Block<'_>,
+    inst: &Inst,
+    access: Access,
+    run: fn(&mut Warp, &mut Block<'_>, &Inst) -> Next,
+) -> Next {
+    let shape = Shape::of(inst.number);
+    let addresses = Addresses::of(warp, inst, shape.is_short);
+    let all = warp.mask;
+    let length = shape.bytes * shape.count;
+    let allowed = shown(warp, block, (shape.space, &addresses), length, (access, inst.result2 == VOLATILE));
+    if allowed != all && access == Access::Load {
+        // Lanes that load nothing get zero.
+        for register in list(block, inst, shape.count as usize).iter().filter(|register| **register != NONE) {
+            for word in 0..(shape.bytes / 4).max(shape.rows) {
+                warp.put(register + word as u16, &Row::ZERO);
+            }
+        }
+    }
+    warp.set_mask(allowed);
+    let next = if allowed == 0 { Next::Continue } else { run(warp, block, inst) };
+    warp.set_mask(all);
+    next
+}
+
+/// In the place of a second result: other blocks may rely on the access.
+pub(crate) const VOLATILE: u16 = 1;
+
 /// The rows of the registers of an instruction.
 pub(crate) fn list<'b>(block: &Block<'b>, inst: &Inst, count: usize) -> &'b [u16] {
     let first = usize::from(inst.sources[2]) | usize::from(inst.sources[3]) << 16;
     &block.program.lists[first..first + count]
 }
 
+/// The bytes of `N` words that the lanes of a path access, by the usual way: addresses in one allocation, aligned, and
+/// with equal upper halves. None where something is unusual.
+#[inline(always)]
+fn usual<'b, const N: usize>(
+    warp: &Warp,
+    block: &'b mut Block<'_>,
+    inst: &Inst,
+    shape: Shape,
+    access: Access,
+) -> Option<LaneBytes<'b>> {
+    if inst.sources[0] == NONE {
+        return None;
+    }
+    let first = usize::from(inst.sources[0]);
+    let (low, select, length) = (&warp.rows[first], &warp.select, 4 * N as u32);
+    let mut bits = inst.offset as u32;
+    for lane in 0..LANES {
+        bits |= low.0[lane] & select.0[lane];
+    }
+    if bits & (length - 1) != 0 {
+        return None;
+    }
+    match shape.space {
+        Space::Global => {
+            let high = &warp.rows[first + 1];
+            let of_first = high.0[warp.mask.trailing_zeros() as usize & 31];
+            let mut differs = 0;
+            for lane in 0..LANES {
+                differs |= (high.0[lane] ^ of_first) & select.0[lane];
+            }
+            if differs != 0 {
+                return None;
+            }
+            let base = (u64::from(of_first) << 32).wrapping_add(inst.offset as u64);
+            block.port.lanes(base, low, select, length, access)
+        }
+        Space::Shared if inst.offset == 0 => LaneBytes::of_slice(&mut block.shared, low, select, length),
+        Space::Shared => {
+            let offsets = Row::from_fn(|lane| low.0[lane].wrapping_add(inst.offset as u32));
+            LaneBytes::of_slice(&mut block.shared, &offsets, select, length)
+        }
+        _ => None,
+    }
+}
+
+/// The row of a word of an access to whole words.
+#[inline(always)]
+fn row_of(list: &[u16], shape: Shape, word: usize) -> u16 {
+    match shape.bytes {
+        4 => list[word],
+        _ => list[word / 2] + (word % 2) as u16,
+    }
+}
+
+#[inline(always)]
+fn load_usual<const N: usize>(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst, shape: Shape) -> bool {
+    let list = list(block, inst, shape.count as usize);
+    let mut rows = [Row::ZERO; N];
+    match usual::<N>(warp, block, inst, shape, Access::Load) {
+        Some(bytes) => bytes.load_words(&mut rows),
+        None => return false,
+    }
+    if list.contains(&NONE) {
+        return false;
+    }
+    for (word, row) in rows.iter().enumerate() {
+        warp.put(row_of(list, shape, word), row);
+    }
+    true
+}
+
+#[inline(always)]
+fn store_usual<const N: usize>(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst, shape: Shape) -> bool {
+    let list = list(block, inst, shape.count as usize);
+    match usual::<N>(warp, block, inst, shape, Access::Store) {
+        Some(bytes) => {
+            bytes.store_words::<N>(&std::array::from_fn(|word| *warp.row(row_of(list, shape, word))));
+            true
+        }
+        None => false,
+    }
+}
+
 /// Values from memory.
 pub(crate) fn load(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
+    if block.hook.is_some() { watched(warp, block, inst, Access::Load, load_any) } else { load_any(warp, block, inst) }
+}
+
+#[inline(always)]
+fn load_any(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     let shape = Shape::of(inst.number);
+    if matches!(shape.bytes, 4 | 8) && shape.rows == 1 {
+        let is_done = match shape.bytes * shape.count {
+            4 => load_usual::<1>(warp, block, inst, shape),
+            8 => load_usual::<2>(warp, block, inst, shape),
+            16 => load_usual::<4>(warp, block, inst, shape),
+            _ => false,
+        };
+        if is_done {
+            return Next::Continue;
+        }
+    }
     let addresses = Addresses::of(warp, inst, shape.is_short);
     let length = shape.bytes * shape.count;
     let mut words = [Row::ZERO; 8];
@@ -461,7 +633,27 @@ fn widen(warp: &mut Warp, register: u16, row: &Row, shape: Shape) {
 
 /// Values to memory.
 pub(crate) fn store(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
+    if block.hook.is_some() {
+        watched(warp, block, inst, Access::Store, store_any)
+    } else {
+        store_any(warp, block, inst)
+    }
+}
+
+#[inline(always)]
+fn store_any(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     let shape = Shape::of(inst.number);
+    if matches!(shape.bytes, 4 | 8) {
+        let is_done = match shape.bytes * shape.count {
+            4 => store_usual::<1>(warp, block, inst, shape),
+            8 => store_usual::<2>(warp, block, inst, shape),
+            16 => store_usual::<4>(warp, block, inst, shape),
+            _ => false,
+        };
+        if is_done {
+            return Next::Continue;
+        }
+    }
     let addresses = Addresses::of(warp, inst, shape.is_short);
     let length = shape.bytes * shape.count;
     let mut words = [Row::ZERO; 8];
@@ -514,7 +706,11 @@ pub(crate) fn copy_to_shared(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst
     let (is_short, limit, ignored) = (inst.number & 0x100 != 0, places[2], places[3]);
     let to = Addresses::at(warp, inst.sources[0], i64::from(offset as i32), is_short);
     let from = Addresses::of_source(warp, inst);
-    let mask = warp.mask;
+    let mut mask = warp.mask;
+    if block.hook.is_some() {
+        mask &= shown(warp, block, (Space::Global, &from), length, (Access::Load, false));
+        mask &= shown(warp, block, (Space::Shared, &to), length, (Access::Store, false));
+    }
     for (addresses, access) in [(&to, Access::Store), (&from, Access::Load)] {
         if let Some(lane) = misaligned(addresses, mask, length) {
             return warp.refused((fault(addresses, lane, length, access, Refusal::Unaligned), lane));

@@ -29,8 +29,8 @@ pub(crate) fn copy_bits(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next
     Next::Continue
 }
 
-/// A predicate, or the opposite if the number has 16, joined with another one as its lowest bits say: not at all, by and,
-/// or, or exclusive or.
+/// A predicate, or the opposite if the number has 16, joined with another one as its lowest bits say: not at all, by
+/// and, or, or exclusive or.
 pub(crate) fn join_bits(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
     let bits = warp.bits(inst.sources[0]);
     let bits = if inst.number & 16 != 0 { !bits } else { bits };

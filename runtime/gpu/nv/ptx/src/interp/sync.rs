@@ -1,4 +1,4 @@
-//! What lanes of a warp and warps of a block do together.
+//! Instructions that lanes of a warp, or warps of a block, execute together.
 
 use vireo_simt::group::{Arrival, BARRIERS};
 use vireo_simt::row::lanes;
@@ -68,7 +68,7 @@ pub(crate) fn shuffle(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
     next
 }
 
-/// What a predicate is in the lanes of a mask. Sources are the predicate and the members.
+/// The values of a predicate in the lanes of a mask, joined. Sources are the predicate and the members.
 pub(crate) fn vote(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
     let members = *warp.row(inst.sources[1]);
     let Some(next) = gather(warp, &members) else { return Next::Switch };
@@ -214,7 +214,7 @@ pub(crate) fn barrier_with_vote(warp: &mut Warp, block: &mut Block<'_>, inst: &I
     Next::Switch
 }
 
-/// What all threads brought to the barrier of the instruction before: the number is an operation.
+/// The joined values of all threads at the barrier of the instruction before: the number is an operation.
 pub(crate) fn barrier_result(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     let number = uniform(warp, inst.sources[0]) as usize % BARRIERS;
     let votes = block.votes[number][warp.phases[number] as usize & 1];

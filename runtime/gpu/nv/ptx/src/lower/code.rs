@@ -45,7 +45,7 @@ pub(super) struct Draft {
     pub(super) result2: Place,
     pub(super) number: u32,
     pub(super) offset: i64,
-    /// What is added to the offset.
+    /// A place that is added to the offset.
     pub(super) local: Option<LocalPlace>,
     pub(super) target: Option<Target>,
     /// Registers of a list, of which the first ones are results.

@@ -15,7 +15,7 @@ use crate::syntax::{Body, Function, Guard, Instruction, Name, Operand, Variable}
 
 pub(super) type Lowered<T> = Result<T, LoadError>;
 
-/// What is known of the function whose instructions are lowered.
+/// The function whose instructions are lowered, and all that they may name.
 pub(super) struct Context<'c, 'a> {
     pub(super) symbols: &'c Symbols<'a>,
     pub(super) id: FunctionId,
@@ -369,7 +369,7 @@ impl<'a> Lower<'_, 'a> {
         })
     }
 
-    /// What a name of an operand stands for.
+    /// The meaning of a name of an operand.
     pub(super) fn resolve(&self, name: Name<'a>) -> Lowered<Resolved> {
         let local = |offsets: fn(&Frame) -> &Vec<u32>, index: u32| {
             let frame = self.context.frames.get(&self.context.id);
@@ -412,7 +412,6 @@ impl<'a> Lower<'_, 'a> {
     fn special(&mut self, special: Special, form: &Form, operands: &[Operand<'a>]) -> Lowered<()> {
         match special {
             Special::Nothing | Special::Fence => {
-                // What its operands name is looked up all the same.
                 self.push(Draft::new(own(control::nothing)));
                 Ok(())
             }
@@ -658,7 +657,6 @@ impl<'a> Lower<'_, 'a> {
         for (index, (result, formal)) in results.iter().zip(&callee.results).enumerate() {
             self.pass(result, formal, (id, index, false))?;
         }
-        // What was called may be anywhere, so this is more than one step of a path.
         Ok(())
     }
 
@@ -722,7 +720,7 @@ impl<'a> Lower<'_, 'a> {
     }
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Resolved {
     /// The variable in device memory with this index.

@@ -4,7 +4,8 @@ use super::code::{Draft, LocalPlace, Place};
 use super::instruction::{Lower, Lowered, Resolved, own};
 use crate::generated::limits::{LOCAL_WINDOW, SHARED_WINDOW};
 use crate::generated::suffixes::{
-    AtomicSuffix, Class, CountSuffix, DirectionSuffix, ShapeSuffix, SpaceSuffix, Type, TypeKind, VectorSuffix,
+    AtomicSuffix, Class, CountSuffix, DirectionSuffix, OrderingSuffix, ShapeSuffix, SpaceSuffix, Type, TypeKind,
+    VectorSuffix,
 };
 use crate::interp::memory::{Shape, Space};
 use crate::interp::{Element, Product, atomic, load_matrix, matrix, memory, moves};
@@ -103,6 +104,14 @@ impl<'a> Lower<'_, 'a> {
         Ok((space, at))
     }
 
+    /// In the place of a second result: whether other blocks may rely on the access.
+    fn ordering(form: &Form) -> Place {
+        match form.get::<OrderingSuffix>() {
+            None | Some(OrderingSuffix::Weak) => Place::None,
+            Some(_) => Place::Predicate(memory::VOLATILE),
+        }
+    }
+
     /// The registers of a vector or of a single value.
     fn values(operand: &Operand<'a>) -> Vec<Operand<'a>> {
         match operand {
@@ -184,6 +193,7 @@ impl<'a> Lower<'_, 'a> {
         };
         let mut draft = Draft::new(own(memory::load)).with([at.source]);
         (draft.number, draft.offset, draft.local) = (shape.number(), at.offset, at.local);
+        draft.result2 = Self::ordering(form);
         draft.list_results = list.len();
         draft.list = list;
         self.push(draft);
@@ -212,6 +222,9 @@ impl<'a> Lower<'_, 'a> {
             list.push(place);
         }
         self.store_list(list, ty.bits() / 8, space, &at);
+        if let Some((draft, _)) = self.out.drafts.last_mut() {
+            draft.result2 = Self::ordering(form);
+        }
         Ok(())
     }
 

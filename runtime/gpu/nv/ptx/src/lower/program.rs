@@ -320,7 +320,7 @@ fn statements(drafts: &Drafts, count: usize) -> Vec<u32> {
     statements
 }
 
-/// What the instructions of a function do to registers.
+/// The uses of registers by the instructions of a function.
 fn code(drafts: &Drafts, function: &Function<'_>) -> Code {
     let rows = drafts.registers.iter().map(|bits| if *bits == 1 { 0 } else { bits.div_ceil(32) }).collect();
     let mut code = Code { rows, ..Code::default() };

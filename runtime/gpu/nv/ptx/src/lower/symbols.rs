@@ -9,7 +9,7 @@ use crate::syntax::{Initial, Linkage, Name, Operand, Source, Variable, VariableS
 /// A function: the number of its text, and its number there.
 pub(super) type FunctionId = (usize, usize);
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Symbol {
     /// The variable in device memory with this index.
@@ -63,7 +63,7 @@ impl<'a> Symbols<'a> {
                 }
             }
         }
-        // What is missing in one text may be in another one.
+        // Another text may have what one only declares.
         for names in &mut symbols.names {
             for (name, symbol) in names {
                 let is_missing = match symbol {
@@ -167,7 +167,7 @@ impl<'a> Symbols<'a> {
         }
     }
 
-    /// What a name stands for in a text.
+    /// The meaning of a name in a text.
     pub(super) fn find(&self, source: usize, name: &str) -> Option<Symbol> {
         self.names.get(source)?.get(name).copied()
     }

@@ -262,7 +262,7 @@ impl<'a> Parser<'a> {
                 },
                 ".v2" => vector = 2,
                 ".v4" => vector = 4,
-                // What a pointer points to, and attributes, change nothing.
+                // The target of a pointer and attributes change nothing.
                 ".ptr" if element.is_some() => is_pointer = true,
                 ".global" | ".const" | ".shared" | ".local" | ".param" if is_pointer => {}
                 ".attribute" => {

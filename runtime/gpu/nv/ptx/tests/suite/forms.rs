@@ -99,7 +99,7 @@ fn format(ty: Type) -> Option<Format> {
     })
 }
 
-/// What a result has to be.
+/// An expected result.
 #[derive(Debug)]
 enum Expected {
     Bits(u64),

@@ -16,7 +16,7 @@ impl Draw {
 
 const SEED_TEXT: &str = include_str!("../seed.ptx");
 
-/// What replaces parts of a text.
+/// Replacements of parts of a text.
 const PIECES: [&str; 24] = [
     "{",
     "}",

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use vireo_ptx::{Kernel, Launch, Module, Options, Trap};
-use vireo_simt::{Memory, Pool, Region, Stop};
+use vireo_simt::{AccessHook, Memory, Pool, Region, Stop};
 
 /// Buffers at addresses of their own, 1 MiB apart.
 pub struct Buffers(Vec<Box<[AtomicU64]>>);
@@ -88,6 +88,18 @@ pub fn run_with(
     globals: &[u64],
     limit: u64,
 ) -> Result<u64, Trap> {
+    run_watched(kernel, buffers, (grid, block), params, globals, limit, None)
+}
+
+pub fn run_watched(
+    kernel: &Kernel,
+    buffers: &Buffers,
+    (grid, block): ([u32; 3], [u32; 3]),
+    params: &[u64],
+    globals: &[u64],
+    limit: u64,
+    hook: Option<&dyn AccessHook>,
+) -> Result<u64, Trap> {
     let params: Vec<u8> = params.iter().flat_map(|param| param.to_le_bytes()).collect();
     kernel.launch(&Launch {
         grid,
@@ -96,7 +108,7 @@ pub fn run_with(
         params: &params,
         globals,
         memory: buffers,
-        hook: None,
+        hook,
         stop: &Stop::default(),
         limit,
         grid_id: 1,

@@ -1,7 +1,10 @@
-//! What lanes of a warp and warps of a block do together, and memory of all spaces.
+//! Instructions that lanes or warps execute together, and memory of all spaces.
+
+use std::sync::Mutex;
 
 use crate::support::{Buffers, compute, load, run, run_with, text};
 use vireo_ptx::TrapKind;
+use vireo_simt::{AccessHook, GroupHook, RowAccess};
 
 const STORE: &str = "mul.wide.u32 %rd10, %r0, 4; add.s64 %rd11, %rd1, %rd10; st.global.u32 [%rd11], %r1;";
 
@@ -273,7 +276,8 @@ fn products_of_matrices_follow_their_layouts() {
     let byte: Bits = |value| u32::from(value as i8 as u8);
     let e5m2: Bits = |value| u32::from(vireo_simt::prim::F16::of_f32(value as f32).0 >> 8);
     // One, two and four, of both signs.
-    let e4m3: Bits = |value| if value == 0 { 0 } else { (value < 0) as u32 * 0x80 | 0x38 + 8 * value.abs().ilog2() };
+    let e4m3: Bits =
+        |value| if value == 0 { 0 } else { ((value < 0) as u32 * 0x80) | (0x38 + 8 * value.abs().ilog2()) };
     let cases: [(&str, usize, u32, Bits); 8] = [
         ("m16n8k16.row.col.f32.f16.f16.f32", 16, 16, half),
         ("m16n8k8.row.col.f32.f16.f16.f32", 8, 16, half),
@@ -352,7 +356,7 @@ fn rows_of_matrices_are_spread_over_the_lanes() {
              add.s64 %rd7, %rd1, %rd5; st.global.v4.b32 [%rd7], {{%r8, %r9, %r10, %r11}};"
         );
         // Half `at` has the number of its place.
-        let input: Vec<u32> = (0..128).map(|at| 2 * at | (2 * at + 1) << 16).collect();
+        let input: Vec<u32> = (0..128).map(|at| (2 * at) | ((2 * at + 1) << 16)).collect();
         let output = compute(32, &input, 128, &body).unwrap();
         for lane in 0..32u32 {
             for matrix in 0..4 {
@@ -366,4 +370,59 @@ fn rows_of_matrices_are_spread_over_the_lanes() {
             }
         }
     }
+}
+
+/// Notes what a hook is shown, and lets lane 3 access nothing.
+#[derive(Default)]
+struct Notes(Mutex<Vec<String>>);
+
+struct OfBlock<'a>(&'a Notes);
+
+impl AccessHook for Notes {
+    fn start_group(&self, group: [u32; 3], local_bytes: u32) -> Box<dyn GroupHook + '_> {
+        self.0.lock().unwrap().push(format!("block {group:?} of {local_bytes} bytes"));
+        Box::new(OfBlock(self))
+    }
+}
+
+impl GroupHook for OfBlock<'_> {
+    fn access(&mut self, access: &RowAccess<'_>, _: &[u8]) -> u32 {
+        let (kind, space, atomic) = (access.access, access.space, access.atomic);
+        let text =
+            format!("{} {kind} {} {space:?} {atomic} {}", access.instruction, access.length, access.addresses[3]);
+        self.0.0.lock().unwrap().push(text);
+        !8
+    }
+
+    fn barrier(&mut self, wave: u32, _: &[u8]) {
+        self.0.0.lock().unwrap().push(format!("barrier of {wave}"));
+    }
+
+    fn end(&mut self, _: &[u8]) {
+        self.0.0.lock().unwrap().push("end".into());
+    }
+}
+
+#[test]
+fn a_sanitizer_is_shown_accesses_and_stops_lanes() {
+    let body = ".shared .align 4 .b8 s[128]; shl.b32 %r2, %r0, 2; mov.u32 %r3, s; add.u32 %r3, %r3, %r2; st.shared.u32 [%r3], 9;\n\
+                bar.sync 0; mul.wide.u32 %rd5, %r0, 4; add.s64 %rd6, %rd0, %rd5; ld.volatile.global.u32 %r1, [%rd6];\n\
+                add.s64 %rd7, %rd1, %rd5; st.u32 [%rd7], %r1; atom.global.add.u32 %r9, [%rd1+64], 1;";
+    let module = load(&crate::support::kernel(2, body));
+    let kernel = module.kernel("k").unwrap();
+    let mut buffers = Buffers::new();
+    let (from, to) = (buffers.add_words(&[5; 32]), buffers.add_words(&[7; 32]));
+    let notes = Notes::default();
+    crate::support::run_watched(kernel, &buffers, ([1, 1, 1], [8, 1, 1]), &[from, to], &[], 1000, Some(&notes))
+        .unwrap();
+    let notes = notes.0.into_inner().unwrap();
+    let shown: Vec<&str> = notes.iter().map(|note| note.split_once(' ').map_or(&**note, |(_, rest)| rest)).collect();
+    let (load, store) = (format!("load 4 Global true {}", from + 12), format!("store 4 Global false {}", to + 12));
+    let atomic = format!("atomic access 4 Global true {}", to + 64);
+    let expected = ["[0, 0, 0] of 49280 bytes", "store 4 Group false 12", "of 0", &load, &store, &atomic, "end"];
+    assert_eq!(shown, expected);
+    let number: u64 = notes[1].split(' ').next().unwrap().parse().unwrap();
+    assert_eq!(kernel.line(number), Some((10, "st.shared.u32")));
+    assert_eq!(buffers.words(to)[..8], [5, 5, 5, 7, 5, 5, 5, 5]);
+    assert_eq!(buffers.words(to)[16], 7 + 7);
 }
