@@ -45,7 +45,7 @@ unsafe fn instantiate(exec: *mut CuGraphExec, graph: CuGraph, flags: u64) -> Out
         tell_once("cuGraphInstantiate", "graphs that devices launch are not implemented");
         return Err(CuResult::ERROR_NOT_SUPPORTED);
     }
-    let made = Exec::new(&found.nodes())?;
+    let made = Exec::new(&found)?;
     out.set(CuGraphExec(system.execs.insert(Arc::new(made))));
     Ok(())
 }

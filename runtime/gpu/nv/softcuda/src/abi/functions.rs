@@ -32,7 +32,7 @@ pub(super) fn read_attribute(system: &System, function: &Function, attribute: Fu
             kernel.max_threads.min(device.attribute(DeviceAttribute::MAX_THREADS_PER_BLOCK))
         }
         FunctionAttribute::SHARED_SIZE_BYTES => kernel.shared,
-        FunctionAttribute::CONST_SIZE_BYTES => 0,
+        FunctionAttribute::CONST_SIZE_BYTES => kernel.constant,
         FunctionAttribute::LOCAL_SIZE_BYTES => kernel.local,
         FunctionAttribute::NUM_REGS => kernel.registers,
         FunctionAttribute::PTX_VERSION | FunctionAttribute::BINARY_VERSION => system.options.sm,

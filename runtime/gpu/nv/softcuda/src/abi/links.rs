@@ -27,7 +27,8 @@ pub(crate) unsafe fn cuLinkCreate_v2(
     // SAFETY: the caller vouches for the pointers.
     let (out, logs) = unsafe { (Out::new(state)?, Logs::new(count, options, values)?) };
     logs.put("");
-    out.set(CuLinkState(system.links.insert(Arc::new(LinkState::default()))));
+    let created = LinkState { max_registers: logs.max_registers, ..LinkState::default() };
+    out.set(CuLinkState(system.links.insert(Arc::new(created))));
     Ok(())
 }
 
@@ -50,7 +51,7 @@ fn add(system: &System, state: &LinkState, kind: JitInputType, bytes: &[u8], log
         return Err(logs.failed(&LoadError::MachineCode(format!("the input ({what})"))));
     }
     let texts = Texts::read(bytes, system.options.sm).map_err(|error| logs.failed(&error))?;
-    state.texts.lock().unwrap_or_else(PoisonError::into_inner).extend(texts.0);
+    state.texts.lock().unwrap_or_else(PoisonError::into_inner).extend(texts.texts);
     Ok(())
 }
 
@@ -133,7 +134,7 @@ pub(crate) unsafe fn cuLinkComplete(state: CuLinkState, image: *mut *mut c_void,
     let (image, size) = unsafe { (Out::new(image)?, Out::optional(size)) };
     let bytes = found.image.get_or_init(|| {
         let texts = found.texts.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Texts(texts).linked()
+        Texts { texts, max_registers: found.max_registers }.linked()
     });
     image.set(bytes.as_ptr().cast_mut().cast());
     size.iter().for_each(|out| out.set(bytes.len() as u64));

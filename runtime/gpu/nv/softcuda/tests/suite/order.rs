@@ -293,6 +293,38 @@ fn executable_graphs_are_updated_by_graphs_of_the_same_shape() {
     }
 }
 
+#[test]
+fn graphs_keep_objects_of_the_program() {
+    use vireo_cuda::types::CuUserObject;
+    static DESTROYED: AtomicU32 = AtomicU32::new(0);
+    unsafe extern "C" fn destroy(data: *mut c_void) {
+        DESTROYED.fetch_add(data.addr() as u32, Ordering::SeqCst);
+    }
+    let machine = Machine::new();
+    let stream = machine.stream(1);
+    let destroyed = || DESTROYED.load(Ordering::SeqCst);
+    let wrong = CuResult::ERROR_INVALID_VALUE;
+    // SAFETY: the pointers are those of values.
+    unsafe {
+        let data = std::ptr::without_provenance_mut(5);
+        let object = get(|object: *mut CuUserObject| cuUserObjectCreate(object, data, Some(destroy), 2, 1));
+        let graph = get(|graph: *mut CuGraph| cuGraphCreate(graph, 0));
+        ok(cuGraphRetainUserObject(graph, object, 1, 1));
+        assert_eq!(cuGraphReleaseUserObject(graph, object, 2), wrong);
+        let exec = get(|exec: *mut CuGraphExec| cuGraphInstantiateWithFlags(exec, graph, 0));
+        ok(cuGraphDestroy(graph));
+        ok(cuUserObjectRelease(object, 1));
+        assert_eq!(destroyed(), 0);
+        ok(cuGraphLaunch(exec, stream));
+        ok(cuGraphExecDestroy(exec));
+        ok(cuStreamSynchronize(stream));
+        assert_eq!(destroyed(), 5);
+        let mut other = CuUserObject(0);
+        assert_eq!(cuUserObjectCreate(&raw mut other, data, None, 1, 1), wrong);
+        assert_eq!(cuUserObjectCreate(&raw mut other, data, Some(destroy), 0, 1), wrong);
+    }
+}
+
 /// Work of blocking streams and of the legacy default stream is in the order of the calls; others overtake.
 #[test]
 fn the_default_stream_waits_for_blocking_streams() {
