@@ -531,11 +531,11 @@ fn load_usual<const N: usize>(warp: &mut Warp, block: &mut Block<'_>, inst: &Ins
         Some(bytes) => bytes.load_words(&mut rows),
         None => return false,
     }
-    if list.contains(&NONE) {
-        return false;
-    }
     for (word, row) in rows.iter().enumerate() {
-        warp.put(row_of(list, shape, word), row);
+        // A result that is not wanted has no row.
+        if list[word * 4 / shape.bytes as usize] != NONE {
+            warp.put(row_of(list, shape, word), row);
+        }
     }
     true
 }
@@ -553,6 +553,7 @@ fn store_usual<const N: usize>(warp: &mut Warp, block: &mut Block<'_>, inst: &In
 }
 
 /// Values from memory.
+#[inline(always)]
 pub(crate) fn load(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     if block.hook.is_some() { watched(warp, block, inst, Access::Load, load_any) } else { load_any(warp, block, inst) }
 }
@@ -571,6 +572,12 @@ fn load_any(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
             return Next::Continue;
         }
     }
+    load_slowly(warp, block, inst, shape)
+}
+
+/// A load of other values, or in which something is unusual.
+#[inline(never)]
+fn load_slowly(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst, shape: Shape) -> Next {
     let addresses = Addresses::of(warp, inst, shape.is_short);
     let length = shape.bytes * shape.count;
     let mut words = [Row::ZERO; 8];
@@ -632,6 +639,7 @@ fn widen(warp: &mut Warp, register: u16, row: &Row, shape: Shape) {
 }
 
 /// Values to memory.
+#[inline(always)]
 pub(crate) fn store(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     if block.hook.is_some() {
         watched(warp, block, inst, Access::Store, store_any)
@@ -654,6 +662,12 @@ fn store_any(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
             return Next::Continue;
         }
     }
+    store_slowly(warp, block, inst, shape)
+}
+
+/// A store of other values, or in which something is unusual.
+#[inline(never)]
+fn store_slowly(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst, shape: Shape) -> Next {
     let addresses = Addresses::of(warp, inst, shape.is_short);
     let length = shape.bytes * shape.count;
     let mut words = [Row::ZERO; 8];

@@ -6,7 +6,7 @@ use super::code::{Draft, LocalPlace, Place, Target};
 use super::symbols::{FunctionId, Symbol, Symbols};
 use crate::error::{LoadError, LoadErrorKind};
 use crate::generated::instructions::Special;
-use crate::generated::interp::handlers;
+use crate::generated::interp::{by_hand, handlers};
 use crate::generated::suffixes::{BooleanSuffix, Class, ReductionSuffix, Type, TypeKind, VoteSuffix};
 use crate::interp::{control, lanes, moves, sync};
 use crate::isa::{BodyInfo, Form, NoForm};
@@ -676,7 +676,7 @@ impl<'a> Lower<'_, 'a> {
                 64 => Type::B64,
                 _ => Type::B32,
             };
-            let handler = if bits == 64 { own(moves::copy_pair) } else { own(moves::copy) };
+            let handler = if bits == 64 { by_hand().copy_pair } else { by_hand().copy };
             let draft = if is_argument {
                 let source = self.source(actual, ty, true)?;
                 Draft::new(handler).with([source]).to(foreign)
