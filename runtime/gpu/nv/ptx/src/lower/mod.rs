@@ -5,11 +5,13 @@
 //! after those of all that call it. Each lane notes in a row where it was called, so lanes that come from different
 //! calls may be in a function together.
 
+mod calls;
 mod code;
 mod instruction;
 mod memory;
 mod program;
 mod symbols;
+mod together;
 
 use std::collections::HashMap;
 
