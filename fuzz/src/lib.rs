@@ -1,10 +1,10 @@
 //! The fuzz targets ([`TARGETS`]): for each reader of hostile input, a function of bytes that must not panic, and the
 //! seeds that inputs are made from.
 //!
-//! `targets` and `gpu` have the functions, `seeds` and `gpu_seeds` the seeds, which come from `fixtures/`; `ptx` has both; `hosts` the
-//! modules of the target `function`. `mutate` damages seeds, for runs without a fuzzer: `tests/short.rs` makes few of
-//! them and `examples/mutants.rs` many. The programs in `fuzz_targets/` hand the inputs of libFuzzer to the same
-//! functions.
+//! `targets` and `gpu` have the functions, `seeds` and `gpu_seeds` the seeds, which come from `fixtures/`; `ptx` has
+//! both, and `hosts` the modules of the target `function`. `mutate` damages seeds, for runs without a fuzzer:
+//! `tests/short.rs` makes few of them and `examples/mutants.rs` many. The programs in `fuzz_targets/` hand the inputs
+//! of libFuzzer to the same functions.
 
 mod gpu;
 mod gpu_seeds;

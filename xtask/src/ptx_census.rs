@@ -75,7 +75,7 @@ fn opcodes(text: &str) -> Vec<(usize, &str)> {
             }
             let Some(at) = rest.find([';', '{', '}', ':']) else {
                 // A directive without a semicolon ends with its line.
-                is_at_start = is_at_start && first == '.' || is_at_start && rest.is_empty();
+                is_at_start = is_at_start && first == '.';
                 break;
             };
             match rest.as_bytes()[at] {

@@ -12,6 +12,16 @@ use crate::emit::gfx_interp::{FEATURES, rust_type, value};
 use crate::model::ptx::{Handler, Ptx};
 use crate::sem::Ty;
 
+/// Handlers of the runtime that run often, with their modules; they are compiled in both variants.
+const BY_HAND: [(&str, &str); 6] = [
+    ("memory", "load"),
+    ("memory", "store"),
+    ("moves", "copy"),
+    ("moves", "copy_pair"),
+    ("moves", "pack"),
+    ("moves", "scatter_parts"),
+];
+
 /// `ptx/interp.rs`, and `ptx/interp/FAMILY.rs` for each file of instructions.
 pub fn emit(ptx: &Ptx) -> Vec<GeneratedFile> {
     let mut families: Vec<(&str, Vec<&Handler>)> = Vec::new();
@@ -54,6 +64,35 @@ pub fn emit(ptx: &Ptx) -> Vec<GeneratedFile> {
         }
     };
     let folder = format!("spec/isa/{}/ops", ptx.name);
+    let enabled = FEATURES.join(",");
+    let by_hand = BY_HAND.map(|(module, name)| (format_ident!("{module}"), format_ident!("{name}")));
+    let (modules, names): (Vec<_>, Vec<_>) = by_hand.iter().cloned().unzip();
+    let fast_names: Vec<_> = names.iter().map(|name| format_ident!("fast_{name}")).collect();
+    let docs = names.iter().map(|name| format!("`{name}`"));
+    let by_hand = quote! {
+        /// Handlers by hand that run often.
+        pub(crate) struct ByHand {
+            #(#[doc = #docs] pub(crate) #names: Handler,)*
+        }
+
+        #(
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = #enabled)]
+            fn #fast_names(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
+                #modules::#names(warp, block, inst)
+            }
+        )*
+
+        /// Those that suit this processor.
+        pub(crate) fn by_hand() -> ByHand {
+            #[cfg(target_arch = "x86_64")]
+            if #(is_x86_feature_detected!(#features))&&* {
+                return ByHand { #(#names: #fast_names,)* };
+            }
+            ByHand { #(#names: #modules::#names,)* }
+        }
+    };
+    let tokens = quote!(#tokens #by_hand);
     let mut files = vec![source("ptx/interp.rs", &folder, tokens)];
     for (family, handlers) in &families {
         let made_from = format!("{folder}/{family}.yaml");

@@ -297,7 +297,7 @@ fn wrong_entries_are_refused() {
     );
     assert_eq!(
         refused("per_thread: _ptsz\n", "per_thread: _ptds\n"),
-        "14: `bulbs` has no suffix `_ptds` of variants per thread; did you mean `_ptsz`?\n"
+        "15: `bulbs` has no suffix `_ptds` of variants per thread; did you mean `_ptsz`?\n"
     );
     assert_eq!(refused("bulbLight: 10", "bulbFind: 10"), "1: `bulbFind` is exported twice\n");
     assert_eq!(refused("refused: bulbs", "refused: bulb"), "24: these are of the library `bulbs`: expected its name\n");

@@ -15,6 +15,7 @@ mod libraries;
 mod lowering;
 mod mini;
 mod names;
+mod ptx;
 mod real;
 mod real_spec;
 mod reference_docs;

@@ -127,6 +127,9 @@ fn every_entry_is_described() {
     for name in spec.gfx("gfx11").expect("gfx11").left_out.iter().flat_map(|left_out| &left_out.names) {
         described("gfx11.html".to_string(), name);
     }
+    for instruction in &spec.ptx("ptx").expect("PTX").instructions {
+        described("ptx.html".to_string(), &instruction.name);
+    }
     for (stem, file) in &spec.schema.files {
         for item in &file.items {
             described(format!("schema-{stem}.html"), &item.name);

@@ -92,6 +92,10 @@ fn parts(spec: &Spec) -> Vec<Vec<String>> {
         let text = format!("{} instructions of gfx11 that the software agent executes", gfx.instructions.len());
         ("gfx11.html", "GPU instructions", text)
     }));
+    parts.extend(spec.ptx("ptx").map(|ptx| {
+        let text = format!("{} instructions of NVIDIA GPUs in their text form", ptx.instructions.len());
+        ("ptx.html", "PTX", text)
+    }));
     parts.extend([
         ("schema.html", "File formats", "FlatBuffer tables and file headers, field by field".to_string()),
         ("words.html", "Words", format!("{words} words that programs, hosts and files write")),

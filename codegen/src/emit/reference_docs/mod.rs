@@ -31,6 +31,7 @@ mod op;
 mod outside;
 mod page;
 mod primitives;
+mod ptx;
 mod purposes;
 mod schema;
 mod shell;
@@ -50,12 +51,13 @@ use page::Page;
 use shell::Shell;
 
 /// The sections of the reference: their first pages and names.
-const SECTIONS: [(&str, &str); 7] = [
+const SECTIONS: [(&str, &str); 8] = [
     ("vm.html", "Instruction set"),
     ("abi.html", "Calling conventions"),
     ("hal.html", "HAL"),
     ("amdgpu.html", "AMD GPUs"),
     ("gfx11.html", "GPU instructions"),
+    ("ptx.html", "PTX"),
     ("schema.html", "File formats"),
     ("words.html", "Words"),
 ];
@@ -105,6 +107,7 @@ fn spec_pages(spec: &Spec) -> Vec<Page> {
     pages.extend(hal::pages(&spec.hal));
     pages.extend(spec.api("amdgpu").into_iter().flat_map(amdgpu::pages));
     pages.extend(spec.gfx("gfx11").map(gfx::page));
+    pages.extend(spec.ptx("ptx").map(ptx::page));
     pages.extend(schema::pages(&spec.schema));
     pages.push(words::page(&spec.names));
     pages

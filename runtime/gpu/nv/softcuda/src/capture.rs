@@ -7,17 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
 use vireo_cuda::result::CuResult;
+use vireo_cuda::types::{CAPTURE_MODE_RELAXED, CAPTURE_MODE_THREAD_LOCAL};
 
 use crate::api::Outcome;
 use crate::context::{Context, Event, Stream, StreamKind};
 use crate::crew::Op;
 use crate::graph::{Graph, Node, NodeKind, task};
 use crate::system::System;
-
-/// The mode of a capture that allows calls that might disturb it.
-const RELAXED: u32 = 2;
-/// The mode of a capture that only its thread may end.
-const THREAD_LOCAL: u32 = 1;
 
 /// A capture.
 #[derive(Debug)]
@@ -112,7 +108,9 @@ impl Captures {
         }
         let all = self.all();
         let mut disturbed = all.iter().filter(|capture| {
-            capture.mode != RELAXED && Arc::ptr_eq(&capture.context, &stream.context) && capture.state().is_blocking
+            capture.mode != CAPTURE_MODE_RELAXED
+                && Arc::ptr_eq(&capture.context, &stream.context)
+                && capture.state().is_blocking
         });
         match disturbed.next() {
             None => Ok(()),
@@ -167,7 +165,7 @@ impl Captures {
             capture.state().is_invalid = true;
             return Err(CuResult::ERROR_STREAM_CAPTURE_UNMATCHED);
         }
-        if capture.mode <= THREAD_LOCAL && capture.thread != std::thread::current().id() {
+        if capture.mode <= CAPTURE_MODE_THREAD_LOCAL && capture.thread != std::thread::current().id() {
             return Err(CuResult::ERROR_STREAM_CAPTURE_WRONG_THREAD);
         }
         self.all().retain(|other| !Arc::ptr_eq(other, &capture));

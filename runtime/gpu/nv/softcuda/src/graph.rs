@@ -16,6 +16,7 @@ use crate::launch;
 use crate::module::Function;
 use crate::system::System;
 use crate::transfer::{Copy, Fill};
+use crate::user_object::Kept;
 
 /// Something with pointers of the program, which vouches for them on every thread.
 #[derive(Clone, Copy, Debug)]
@@ -98,12 +99,16 @@ pub(crate) struct Node {
 
 /// A graph.
 #[derive(Debug, Default)]
-pub(crate) struct Graph(Mutex<Vec<Node>>);
+pub(crate) struct Graph {
+    pub(crate) nodes: Mutex<Vec<Node>>,
+    /// References to objects of the program that live as long as it does.
+    pub(crate) kept: Kept,
+}
 
 impl Graph {
     /// Its nodes in the order in which they were added.
     pub(crate) fn nodes(&self) -> MutexGuard<'_, Vec<Node>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -137,6 +142,7 @@ pub(crate) struct Exec {
     nodes: Mutex<Vec<Node>>,
     /// The end of its last launch: launches of one graph do not overlap.
     last: Mutex<Option<Arc<Op>>>,
+    kept: Kept,
 }
 
 impl Exec {
@@ -144,9 +150,9 @@ impl Exec {
     ///
     /// # Errors
     /// INVALID_VALUE if nodes depend on each other in a circle.
-    pub(crate) fn new(nodes: &[Node]) -> Outcome<Self> {
-        let nodes = sorted(nodes).ok_or(CuResult::ERROR_INVALID_VALUE)?;
-        Ok(Exec { nodes: Mutex::new(nodes), last: Mutex::default() })
+    pub(crate) fn new(graph: &Graph) -> Outcome<Self> {
+        let nodes = sorted(&graph.nodes()).ok_or(CuResult::ERROR_INVALID_VALUE)?;
+        Ok(Exec { nodes: Mutex::new(nodes), last: Mutex::default(), kept: graph.kept.clone() })
     }
 
     /// Changes the node with a handle.
@@ -159,13 +165,52 @@ impl Exec {
         change(node.ok_or(CuResult::ERROR_INVALID_VALUE)?)
     }
 
+    /// Replaces what its nodes do by what those of a graph of the same shape do. A node corresponds to the one that was
+    /// added to its graph at the same point.
+    ///
+    /// # Errors
+    /// The first node that does not correspond, and whether that is as it is of another type.
+    pub(crate) fn update(&self, others: &[Node]) -> Result<(), (u64, bool)> {
+        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        // Handles grow in the order in which nodes were added.
+        let ranks = |handles: &mut dyn Iterator<Item = u64>| -> BTreeMap<u64, usize> {
+            let sorted: BTreeSet<u64> = handles.collect();
+            sorted.into_iter().enumerate().map(|(rank, handle)| (handle, rank)).collect()
+        };
+        let own = ranks(&mut nodes.iter().map(|node| node.handle));
+        let other = ranks(&mut others.iter().map(|node| node.handle));
+        let shape = |node: &Node, ranks: &BTreeMap<u64, usize>| -> BTreeSet<Option<usize>> {
+            node.after.iter().map(|handle| ranks.get(handle).copied()).collect()
+        };
+        if own.len() != other.len() {
+            return Err((others.last().map_or(0, |node| node.handle), false));
+        }
+        let by_rank: BTreeMap<Option<&usize>, &Node> =
+            others.iter().map(|node| (other.get(&node.handle), node)).collect();
+        for node in nodes.iter() {
+            let Some(wanted) = by_rank.get(&own.get(&node.handle)) else { return Err((0, false)) };
+            if wanted.kind.node_type() != node.kind.node_type() {
+                return Err((wanted.handle, true));
+            }
+            if shape(node, &own) != shape(wanted, &other) {
+                return Err((wanted.handle, false));
+            }
+        }
+        for node in nodes.iter_mut() {
+            if let Some(wanted) = by_rank.get(&own.get(&node.handle)) {
+                node.kind = wanted.kind.clone();
+            }
+        }
+        Ok(())
+    }
+
     /// Its nodes, each after those it depends on.
     pub(crate) fn nodes(&self) -> Vec<Node> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Adds its operations to a stream.
-    pub(crate) fn launch(&self, system: &'static System, stream: &Stream) {
+    pub(crate) fn launch(self: &Arc<Self>, system: &'static System, stream: &Stream) {
         let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let end = stream.submit_all(|crew, mut before| {
@@ -173,6 +218,14 @@ impl Exec {
             add(system, &stream.context, crew, &nodes, &before)
         });
         *last = Some(end);
+        if !self.kept.is_empty() {
+            // Objects that it keeps live until the launch is done, also if it is destroyed before.
+            let kept = self.clone();
+            stream.submit_always(Box::new(move || {
+                let _kept = &kept;
+                Progress::Done
+            }));
+        }
     }
 }
 

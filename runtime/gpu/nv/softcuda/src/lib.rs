@@ -24,6 +24,7 @@ mod options;
 mod reports;
 mod system;
 mod transfer;
+mod user_object;
 
 use vireo_cuda::cuda_symbols::CudaFunctions;
 

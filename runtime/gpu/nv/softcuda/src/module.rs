@@ -180,6 +180,8 @@ impl LibraryKernel {
 pub(crate) struct LinkState {
     /// The texts so far.
     pub(crate) texts: Mutex<Vec<String>>,
+    /// Registers of a thread at most, if the options limit them.
+    pub(crate) max_registers: Option<u32>,
     /// The image, once it is complete.
     pub(crate) image: OnceLock<Vec<u8>>,
 }

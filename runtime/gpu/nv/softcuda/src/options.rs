@@ -47,6 +47,9 @@ pub struct Options {
     pub memory: u64,
     /// Whether devices have memory pools.
     pub pools: bool,
+    /// Whether accesses may pass the end of an allocation as far as hardware lets them: up to the next multiple of 512
+    /// bytes.
+    pub has_loose_bounds: bool,
     /// The version of the driver, 1000 times the major and 10 times the minor number.
     pub version: u32,
     /// The order of work.
@@ -68,6 +71,7 @@ impl Default for Options {
             sm: 86,
             memory: 8 << 30,
             pools: true,
+            has_loose_bounds: false,
             version: 12_090,
             order: WorkOrder::default(),
             threads: 0,
@@ -114,8 +118,8 @@ impl FromStr for Options {
     type Err = OptionsError;
 
     /// Reads what [`VARIABLE`] may hold, such as `devices=2,sm=89,memory=8GiB,pools=off,order=random:7`,
-    /// `fail=cuLaunchKernel:7:700,timeout=10s` or `threads=1,version=12040,trace=calls.txt`; each name that is absent
-    /// has its default, and `fail` may come more than once.
+    /// `fail=cuLaunchKernel:7:700,timeout=10s,bounds=granule` or `threads=1,version=12040,trace=calls.txt`; each name
+    /// that is absent has its default, and `fail` may come more than once.
     fn from_str(text: &str) -> Result<Self, OptionsError> {
         let mut options = Options::default();
         for setting in settings(text) {
@@ -125,6 +129,9 @@ impl FromStr for Options {
                 "sm" => options.sm = setting.number()?,
                 "memory" => options.memory = setting.bytes()?,
                 "pools" => options.pools = setting.choice(&[("on", true), ("off", false)])?,
+                "bounds" => {
+                    options.has_loose_bounds = setting.choice(&[("exact", false), ("granule", true)])?;
+                }
                 "version" => options.version = setting.number()?,
                 "order" => {
                     options.order = match setting.value.split_once(':') {
@@ -177,13 +184,14 @@ mod tests {
 
     #[test]
     fn options_are_read() {
-        let text = "devices=2,sm=89,memory=1GiB,pools=off,version=12040,order=random:7,threads=1,\
+        let text = "devices=2,sm=89,memory=1GiB,pools=off,bounds=granule,version=12040,order=random:7,threads=1,\
                     fail=cuLaunchKernel:7:700,fail=cuMemAlloc:1:2,timeout=500ms,trace=calls.txt";
         let expected = Options {
             devices: 2,
             sm: 89,
             memory: 1 << 30,
             pools: false,
+            has_loose_bounds: true,
             version: 12_040,
             order: WorkOrder::Random(7),
             threads: 1,
@@ -207,6 +215,7 @@ mod tests {
             ("sm=90", "sm: `90` is not one of 60, 80, 86, 89"),
             ("memory=1", "memory: 1 bytes are less than 1 MiB"),
             ("pools=no", "pools: `no` is not on or off"),
+            ("bounds=no", "bounds: `no` is not exact or granule"),
             ("order=random:x", "order: `x` is not a seed"),
             ("order=any", "order: `any` is not ready or random"),
             ("fail=cuInit:1", "fail: `cuInit:1` is not FUNCTION:CALL:STATUS"),

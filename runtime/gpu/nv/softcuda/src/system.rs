@@ -25,6 +25,7 @@ use crate::memory::Memory;
 use crate::module::{Function, LibraryKernel, LinkState, Module, SharedLibrary};
 use crate::options::{Options, OptionsError, VARIABLE};
 use crate::reports::tell;
+use crate::user_object::UserObject;
 
 /// A device.
 #[derive(Debug)]
@@ -118,6 +119,7 @@ pub(crate) struct System {
     pub(crate) execs: Handles<Exec>,
     pub(crate) pools: Handles<MemPool>,
     pub(crate) links: Handles<LinkState>,
+    pub(crate) user_objects: Handles<UserObject>,
     pub(crate) captures: Captures,
     ids: AtomicU64,
     trace: Option<WrittenTrace<BufWriter<File>>>,
@@ -198,7 +200,7 @@ impl System {
             file.ok().map(|file| WrittenTrace::new(Box::new(BufWriter::new(file))))
         });
         System {
-            memory: Memory::new(options.devices, options.memory),
+            memory: Memory::new(options.devices, options.memory, options.has_loose_bounds),
             crew: Crew::new(options.order),
             pool: Pool::default(),
             devices,
@@ -214,6 +216,7 @@ impl System {
             execs: Handles::new(11 << 44),
             pools,
             links: Handles::new(12 << 44),
+            user_objects: Handles::new(13 << 44),
             captures: Captures::default(),
             // The first ones are those of default streams.
             ids: AtomicU64::new(8),

@@ -8,6 +8,7 @@ use crate::generated::registers::SpecialRegister;
 use crate::machine::{Block, Inst, NONE, Next, Warp};
 
 /// A row.
+#[inline(always)]
 pub(crate) fn copy(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
     let row = *warp.row(inst.sources[0]);
     warp.put(inst.result, &row);
@@ -15,6 +16,7 @@ pub(crate) fn copy(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
 }
 
 /// Two rows.
+#[inline(always)]
 pub(crate) fn copy_pair(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
     let rows = [*warp.row(inst.sources[0]), *warp.row(inst.sources[0] + 1)];
     warp.put(inst.result, &rows[0]);
@@ -54,6 +56,7 @@ pub(crate) fn copy_quad(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next
 }
 
 /// Parts of this many bits as rows, each of several of them.
+#[inline(always)]
 fn pack_parts(warp: &mut Warp, block: &Block<'_>, inst: &Inst, count: usize, bits: u32) {
     let per_row = (32 / bits) as usize;
     let parts = list(block, inst, count);
@@ -71,6 +74,7 @@ fn pack_parts(warp: &mut Warp, block: &Block<'_>, inst: &Inst, count: usize, bit
 }
 
 /// Halves as one value. The offset says how many.
+#[inline(always)]
 pub(crate) fn pack(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     pack_parts(warp, block, inst, inst.offset as usize, 16);
     Next::Continue
@@ -97,6 +101,7 @@ pub(crate) fn gather_rows(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -
 }
 
 /// The parts of a value, each of as many bits as the number says.
+#[inline(always)]
 pub(crate) fn scatter_parts(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     let (results, bits) = (list(block, inst, inst.offset as usize), inst.number);
     let count = results.len() as u32 * bits / 32;

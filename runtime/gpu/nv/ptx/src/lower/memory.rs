@@ -2,6 +2,7 @@
 
 use super::code::{Draft, LocalPlace, Place};
 use super::instruction::{Lower, Lowered, Resolved, own};
+use crate::generated::interp::by_hand;
 use crate::generated::limits::{LOCAL_WINDOW, SHARED_WINDOW};
 use crate::generated::suffixes::{
     AtomicSuffix, Class, CountSuffix, DirectionSuffix, OrderingSuffix, ShapeSuffix, SpaceSuffix, Type, TypeKind,
@@ -175,7 +176,7 @@ impl<'a> Lower<'_, 'a> {
                 let first = offset + index as u32 * bits / 8;
                 let high = (bits == 64).then_some(Constant::Parameter(first + 4));
                 let source = Place::Constant(Constant::Parameter(first), high);
-                let handler = if bits == 64 { own(moves::copy_pair) } else { own(moves::copy) };
+                let handler = if bits == 64 { by_hand().copy_pair } else { by_hand().copy };
                 if bits == 128 {
                     return self.unsupported("a parameter of 128 bits");
                 }
@@ -191,7 +192,7 @@ impl<'a> Lower<'_, 'a> {
             rows: if width == 64 && bits < 64 { 2 } else { 1 },
             is_short: at.is_short,
         };
-        let mut draft = Draft::new(own(memory::load)).with([at.source]);
+        let mut draft = Draft::new(by_hand().load).with([at.source]);
         (draft.number, draft.offset, draft.local) = (shape.number(), at.offset, at.local);
         draft.result2 = Self::ordering(form);
         draft.list_results = list.len();
@@ -230,7 +231,7 @@ impl<'a> Lower<'_, 'a> {
 
     fn store_list(&mut self, list: Vec<Place>, bytes: u32, space: Space, at: &At) {
         let shape = Shape { space, bytes, is_signed: false, count: list.len() as u32, rows: 1, is_short: at.is_short };
-        let mut draft = Draft::new(own(memory::store)).with([at.source]);
+        let mut draft = Draft::new(by_hand().store).with([at.source]);
         (draft.number, draft.offset, draft.local) = (shape.number(), at.offset, at.local);
         draft.list = list;
         self.push(draft);
@@ -289,9 +290,9 @@ impl<'a> Lower<'_, 'a> {
 
     fn copy(&mut self, source: Place, result: Place, bits: u32) {
         let handler: Handler = match bits {
-            64 => own(moves::copy_pair),
+            64 => by_hand().copy_pair,
             128 => own(moves::copy_quad),
-            _ => own(moves::copy),
+            _ => by_hand().copy,
         };
         self.push(Draft::new(handler).with([source]).to(result));
     }
@@ -314,7 +315,7 @@ impl<'a> Lower<'_, 'a> {
         }
         let mut draft = Draft::new(match part_bits {
             8 => own(moves::pack_bytes),
-            16 => own(moves::pack),
+            16 => by_hand().pack,
             _ => own(moves::gather_rows),
         });
         draft.result = result;
@@ -347,7 +348,7 @@ impl<'a> Lower<'_, 'a> {
                 _ => return self.invalid("a part of the result is no register"),
             });
         }
-        let mut draft = Draft::new(own(moves::scatter_parts)).with([source]);
+        let mut draft = Draft::new(by_hand().scatter_parts).with([source]);
         draft.number = part_bits;
         draft.offset = list.len() as i64;
         draft.list_results = list.len();

@@ -5,16 +5,18 @@
 //! after those of all that call it. Each lane notes in a row where it was called, so lanes that come from different
 //! calls may be in a function together.
 
+mod calls;
 mod code;
 mod instruction;
 mod memory;
 mod program;
 mod symbols;
+mod together;
 
 use std::collections::HashMap;
 
 use crate::error::{LoadError, LoadErrorKind};
-use crate::generated::limits::{BLOCK_THREADS, PARAM_BYTES};
+use crate::generated::limits::{BLOCK_THREADS, INSTRUCTIONS, PARAM_BYTES};
 use crate::module::{Kernel, Module, Options, Parameter};
 use crate::syntax::{Function, Source};
 
@@ -32,14 +34,21 @@ pub(crate) fn module(sources: &[Source<'_>], options: &Options) -> Result<Module
     }
     let symbols = Symbols::new(sources)?;
     let mut module = Module { version, target, kernels: Vec::new(), globals: symbols.globals.clone() };
-    let mut names: HashMap<&str, u32> = HashMap::new();
+    let (mut names, mut instructions): (HashMap<&str, u32>, usize) = (HashMap::new(), 0);
     for (source, text) in sources.iter().enumerate() {
         for function in text.functions.iter().filter(|function| function.is_kernel && function.body.is_some()) {
             if names.insert(function.name, function.line).is_some() {
                 let message = format!("kernel `{}` is there twice", function.name);
                 return Err(LoadError::invalid(function.line, message));
             }
-            module.kernels.push(kernel(sources, &symbols, source, function)?);
+            let kernel = kernel(sources, &symbols, source, function)?;
+            // Each kernel has the functions that it calls, so the text may be much shorter.
+            instructions += kernel.instructions();
+            if instructions > INSTRUCTIONS as usize {
+                let message = format!("kernels with their functions of more than {INSTRUCTIONS} instructions");
+                return Err(LoadError::unsupported(function.line, message));
+            }
+            module.kernels.push(kernel);
         }
         // Functions that no kernel calls are checked, too.
         for (index, function) in text.functions.iter().enumerate() {

@@ -5,6 +5,7 @@ mod census;
 mod compiled;
 mod forms;
 mod mutants;
+mod reference;
 mod soft;
 mod support;
 mod warps;

@@ -60,6 +60,36 @@ pub(crate) unsafe fn cuDevicePrimaryCtxSetFlags_v2(device: CuDevice, flags: u32)
     Ok(())
 }
 
+pub(crate) unsafe fn cuDevicePrimaryCtxRelease(device: CuDevice) -> Outcome {
+    // SAFETY: it needs no pointers.
+    unsafe { cuDevicePrimaryCtxRelease_v2(device) }
+}
+
+pub(crate) unsafe fn cuDevicePrimaryCtxReset(device: CuDevice) -> Outcome {
+    // SAFETY: it needs no pointers.
+    unsafe { cuDevicePrimaryCtxReset_v2(device) }
+}
+
+pub(crate) unsafe fn cuDevicePrimaryCtxSetFlags(device: CuDevice, flags: u32) -> Outcome {
+    // SAFETY: it needs no pointers.
+    unsafe { cuDevicePrimaryCtxSetFlags_v2(device, flags) }
+}
+
+pub(crate) unsafe fn cuCtxDestroy(context: CuContext) -> Outcome {
+    // SAFETY: it needs no pointers.
+    unsafe { cuCtxDestroy_v2(context) }
+}
+
+pub(crate) unsafe fn cuCtxPushCurrent(context: CuContext) -> Outcome {
+    // SAFETY: it needs no pointers.
+    unsafe { cuCtxPushCurrent_v2(context) }
+}
+
+pub(crate) unsafe fn cuCtxPopCurrent(context: *mut CuContext) -> Outcome {
+    // SAFETY: the caller vouches for it.
+    unsafe { cuCtxPopCurrent_v2(context) }
+}
+
 pub(crate) unsafe fn cuDevicePrimaryCtxGetState(device: CuDevice, flags: *mut u32, active: *mut i32) -> Outcome {
     let system = system()?;
     // SAFETY: the caller vouches for both.

@@ -3,15 +3,13 @@
 use std::sync::Arc;
 
 use vireo_cuda::result::CuResult;
-use vireo_cuda::types::{CFloat, CuEvent, CuStream, EVENT_DISABLE_TIMING, EVENT_INTERPROCESS};
+use vireo_cuda::types::{CFloat, CuEvent, CuStream, EVENT_DISABLE_TIMING, EVENT_FLAGS, EVENT_INTERPROCESS};
 
 use crate::api::{Out, Outcome};
 use crate::capture;
 use crate::context::Event;
 use crate::system::{current, stream, system};
 
-/// The flags of events.
-const FLAGS: u32 = 7;
 /// Nanoseconds of a millisecond.
 const MILLISECOND: f64 = 1e6;
 
@@ -24,7 +22,7 @@ pub(crate) unsafe fn cuEventCreate(event: *mut CuEvent, flags: u32) -> Outcome {
     let (system, context) = current()?;
     // SAFETY: the caller vouches for it.
     let out = unsafe { Out::new(event) }?;
-    if flags & !FLAGS != 0 || flags & EVENT_INTERPROCESS != 0 && flags & EVENT_DISABLE_TIMING == 0 {
+    if flags & !EVENT_FLAGS != 0 || flags & EVENT_INTERPROCESS != 0 && flags & EVENT_DISABLE_TIMING == 0 {
         return Err(CuResult::ERROR_INVALID_VALUE);
     }
     out.set(CuEvent(system.events.insert(Arc::new(Event::new(context, flags)))));
@@ -76,6 +74,11 @@ pub(crate) unsafe fn cuEventSynchronize(event: CuEvent) -> Outcome {
 
 pub(crate) unsafe fn cuEventDestroy_v2(event: CuEvent) -> Outcome {
     system()?.events.remove(event.0).map(|_| ()).ok_or(CuResult::ERROR_INVALID_HANDLE)
+}
+
+pub(crate) unsafe fn cuEventDestroy(event: CuEvent) -> Outcome {
+    // SAFETY: it needs no pointers.
+    unsafe { cuEventDestroy_v2(event) }
 }
 
 pub(crate) unsafe fn cuEventElapsedTime(milliseconds: *mut CFloat, start: CuEvent, end: CuEvent) -> Outcome {

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use vireo_cuda::result::CuResult;
 use vireo_cuda::types::{
-    CChar, Copy3d, CuContext, CuGraph, CuGraphExec, CuGraphNode, CuStream, GraphInstantiateParams,
-    GraphInstantiateResult, HostNodeParams, KernelNodeParams, KernelNodeParamsV2, MemsetNodeParams,
+    CChar, Copy3d, CuContext, CuGraph, CuGraphExec, CuGraphNode, CuStream, GRAPH_INSTANTIATE_AUTO_FREE_ON_LAUNCH,
+    GRAPH_INSTANTIATE_DEVICE_LAUNCH, GRAPH_INSTANTIATE_UPLOAD, GRAPH_INSTANTIATE_USE_NODE_PRIORITY,
+    GraphExecUpdateInfo, GraphExecUpdateResult, GraphInstantiateParams, GraphInstantiateResult, HostNodeParams,
+    KernelNodeParams, KernelNodeParamsV2, MemsetNodeParams,
 };
 
 use super::graphs::known;
@@ -13,10 +15,12 @@ use super::nodes::{copy_kind, fill_kind, host_kind, kernel_kind, kernel_kind_v2,
 use crate::api::{Out, Outcome};
 use crate::capture::submit;
 use crate::graph::{Exec, NodeKind};
+use crate::reports::tell_once;
 use crate::system::{System, stream, system};
 
-/// The flags of making a graph executable: they free allocations, upload, or say how it is launched.
-const FLAGS: u64 = 0b1011;
+/// The flags of making a graph executable, but for the one of graphs that devices launch.
+const FLAGS: u64 =
+    GRAPH_INSTANTIATE_AUTO_FREE_ON_LAUNCH | GRAPH_INSTANTIATE_UPLOAD | GRAPH_INSTANTIATE_USE_NODE_PRIORITY;
 
 /// The executable graph with a handle.
 fn known_exec(exec: CuGraphExec) -> Outcome<(&'static System, Arc<Exec>)> {
@@ -32,10 +36,16 @@ unsafe fn instantiate(exec: *mut CuGraphExec, graph: CuGraph, flags: u64) -> Out
     let (system, found) = known(graph)?;
     // SAFETY: the caller vouches for it.
     let out = unsafe { Out::new(exec) }?;
-    if flags & !FLAGS != 0 {
+    let is_of_devices = flags & GRAPH_INSTANTIATE_DEVICE_LAUNCH != 0;
+    let frees = flags & GRAPH_INSTANTIATE_AUTO_FREE_ON_LAUNCH != 0;
+    if flags & !(FLAGS | GRAPH_INSTANTIATE_DEVICE_LAUNCH) != 0 || is_of_devices && frees {
+        return Err(CuResult::ERROR_INVALID_VALUE);
+    }
+    if is_of_devices {
+        tell_once("cuGraphInstantiate", "graphs that devices launch are not implemented");
         return Err(CuResult::ERROR_NOT_SUPPORTED);
     }
-    let made = Exec::new(&found.nodes())?;
+    let made = Exec::new(&found)?;
     out.set(CuGraphExec(system.execs.insert(Arc::new(made))));
     Ok(())
 }
@@ -55,6 +65,36 @@ pub(crate) unsafe fn cuGraphInstantiate_v2(
     }
     // SAFETY: the caller vouches for it.
     unsafe { instantiate(exec, graph, 0) }
+}
+
+pub(crate) unsafe fn cuGraphInstantiate(
+    exec: *mut CuGraphExec,
+    graph: CuGraph,
+    error: *mut CuGraphNode,
+    log: *mut CChar,
+    size: u64,
+) -> Outcome {
+    // SAFETY: the caller vouches for the pointers.
+    unsafe { cuGraphInstantiate_v2(exec, graph, error, log, size) }
+}
+
+pub(crate) unsafe fn cuGraphExecUpdate_v2(
+    exec: CuGraphExec,
+    graph: CuGraph,
+    info: *mut GraphExecUpdateInfo,
+) -> Outcome {
+    let (_, found) = known_exec(exec)?;
+    let (_, graph) = known(graph)?;
+    // SAFETY: the caller vouches for it.
+    let out = unsafe { Out::new(info) }?;
+    let (result, node) = match found.update(&graph.nodes()) {
+        Ok(()) => (GraphExecUpdateResult::SUCCESS, 0),
+        Err((node, true)) => (GraphExecUpdateResult::ERROR_NODE_TYPE_CHANGED, node),
+        Err((node, false)) => (GraphExecUpdateResult::ERROR_TOPOLOGY_CHANGED, node),
+    };
+    out.set(GraphExecUpdateInfo { result, error_node: CuGraphNode(node), error_from_node: CuGraphNode(0) });
+    let is_done = result == GraphExecUpdateResult::SUCCESS;
+    if is_done { Ok(()) } else { Err(CuResult::ERROR_GRAPH_EXEC_UPDATE_FAILURE) }
 }
 
 pub(crate) unsafe fn cuGraphInstantiateWithFlags(exec: *mut CuGraphExec, graph: CuGraph, flags: u64) -> Outcome {

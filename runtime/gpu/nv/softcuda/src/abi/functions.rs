@@ -4,16 +4,13 @@ use std::sync::Arc;
 
 use vireo_cuda::attributes::{DeviceAttribute, FunctionAttribute};
 use vireo_cuda::result::CuResult;
-use vireo_cuda::types::{CChar, CuFunction, CuModule};
+use vireo_cuda::types::{CChar, CuFunction, CuModule, FUNCTION_LOADED};
 
 use crate::api::{Out, Outcome};
 use crate::image::Kernel;
 use crate::launch::dynamic_limit;
 use crate::module::Function;
 use crate::system::{System, current_whatever, system};
-
-/// The state of a function that is loaded.
-const LOADED: u32 = 1;
 
 /// The function with a handle, which may be that of a kernel of a library: its function in the current context.
 pub(super) fn known(function: CuFunction) -> Outcome<(&'static System, Arc<Function>)> {
@@ -35,7 +32,7 @@ pub(super) fn read_attribute(system: &System, function: &Function, attribute: Fu
             kernel.max_threads.min(device.attribute(DeviceAttribute::MAX_THREADS_PER_BLOCK))
         }
         FunctionAttribute::SHARED_SIZE_BYTES => kernel.shared,
-        FunctionAttribute::CONST_SIZE_BYTES => 0,
+        FunctionAttribute::CONST_SIZE_BYTES => kernel.constant,
         FunctionAttribute::LOCAL_SIZE_BYTES => kernel.local,
         FunctionAttribute::NUM_REGS => kernel.registers,
         FunctionAttribute::PTX_VERSION | FunctionAttribute::BINARY_VERSION => system.options.sm,
@@ -133,7 +130,7 @@ pub(crate) unsafe fn cuFuncGetParamInfo(function: CuFunction, index: u64, offset
 pub(crate) unsafe fn cuFuncIsLoaded(state: *mut u32, function: CuFunction) -> Outcome {
     known(function)?;
     // SAFETY: the caller vouches for it.
-    unsafe { Out::new(state) }?.set(LOADED);
+    unsafe { Out::new(state) }?.set(FUNCTION_LOADED);
     Ok(())
 }
 

@@ -55,7 +55,7 @@ pub(crate) unsafe fn cuGraphClone(clone: *mut CuGraph, graph: CuGraph) -> Outcom
     // SAFETY: the caller vouches for it.
     let out = unsafe { Out::new(clone) }?;
     let nodes = found.nodes().clone();
-    let copy = Arc::new(Graph::default());
+    let copy = Arc::new(Graph { kept: found.kept.clone(), ..Graph::default() });
     let handle = system.graphs.insert(copy.clone());
     let new: BTreeMap<u64, u64> =
         nodes.iter().map(|node| (node.handle, system.nodes.insert(Arc::new(handle)))).collect();

@@ -18,7 +18,9 @@ use crate::reports::tell;
 use crate::system::{System, current, system};
 
 fn add(system: &'static System, texts: Result<Texts, LoadError>, logs: &Logs) -> Outcome<CuLibrary> {
-    let library = Arc::new(SharedLibrary::new(texts.map_err(|error| logs.failed(&error))?));
+    let mut texts = texts.map_err(|error| logs.failed(&error))?;
+    texts.max_registers = logs.max_registers.or(texts.max_registers);
+    let library = Arc::new(SharedLibrary::new(texts));
     // Mistakes in the code are found now where there is a context, else when it is used first.
     if let Ok((_, context)) = current() {
         library.module(system, &context).map_err(|error| logs.failed(&error))?;

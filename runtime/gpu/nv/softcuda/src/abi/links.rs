@@ -27,7 +27,8 @@ pub(crate) unsafe fn cuLinkCreate_v2(
     // SAFETY: the caller vouches for the pointers.
     let (out, logs) = unsafe { (Out::new(state)?, Logs::new(count, options, values)?) };
     logs.put("");
-    out.set(CuLinkState(system.links.insert(Arc::new(LinkState::default()))));
+    let created = LinkState { max_registers: logs.max_registers, ..LinkState::default() };
+    out.set(CuLinkState(system.links.insert(Arc::new(created))));
     Ok(())
 }
 
@@ -50,7 +51,7 @@ fn add(system: &System, state: &LinkState, kind: JitInputType, bytes: &[u8], log
         return Err(logs.failed(&LoadError::MachineCode(format!("the input ({what})"))));
     }
     let texts = Texts::read(bytes, system.options.sm).map_err(|error| logs.failed(&error))?;
-    state.texts.lock().unwrap_or_else(PoisonError::into_inner).extend(texts.0);
+    state.texts.lock().unwrap_or_else(PoisonError::into_inner).extend(texts.texts);
     Ok(())
 }
 
@@ -90,13 +91,50 @@ pub(crate) unsafe fn cuLinkAddFile_v2(
     add(system, &found, kind, &read_file(&path)?, &logs)
 }
 
+pub(crate) unsafe fn cuLinkCreate(
+    count: u32,
+    options: *mut JitOption,
+    values: *mut *mut c_void,
+    state: *mut CuLinkState,
+) -> Outcome {
+    // SAFETY: the caller vouches for the pointers.
+    unsafe { cuLinkCreate_v2(count, options, values, state) }
+}
+
+#[expect(clippy::too_many_arguments, reason = "the function of the library has as many")]
+pub(crate) unsafe fn cuLinkAddData(
+    state: CuLinkState,
+    kind: JitInputType,
+    data: *mut c_void,
+    size: u64,
+    name: *const CChar,
+    count: u32,
+    options: *mut JitOption,
+    values: *mut *mut c_void,
+) -> Outcome {
+    // SAFETY: the caller vouches for the pointers.
+    unsafe { cuLinkAddData_v2(state, kind, data, size, name, count, options, values) }
+}
+
+pub(crate) unsafe fn cuLinkAddFile(
+    state: CuLinkState,
+    kind: JitInputType,
+    path: *const CChar,
+    count: u32,
+    options: *mut JitOption,
+    values: *mut *mut c_void,
+) -> Outcome {
+    // SAFETY: the caller vouches for the pointers.
+    unsafe { cuLinkAddFile_v2(state, kind, path, count, options, values) }
+}
+
 pub(crate) unsafe fn cuLinkComplete(state: CuLinkState, image: *mut *mut c_void, size: *mut u64) -> Outcome {
     let (_, found) = known(state)?;
     // SAFETY: the caller vouches for the pointers.
     let (image, size) = unsafe { (Out::new(image)?, Out::optional(size)) };
     let bytes = found.image.get_or_init(|| {
         let texts = found.texts.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Texts(texts).linked()
+        Texts { texts, max_registers: found.max_registers }.linked()
     });
     image.set(bytes.as_ptr().cast_mut().cast());
     size.iter().for_each(|out| out.set(bytes.len() as u64));

@@ -154,6 +154,11 @@ pub(crate) unsafe fn cuMemHostRegister_v2(address: *mut c_void, size: u64, flags
     system.memory.register(start, detail(&context, Sort::Registered, size, flags))
 }
 
+pub(crate) unsafe fn cuMemHostRegister(address: *mut c_void, size: u64, flags: u32) -> Outcome {
+    // SAFETY: the caller vouches for the memory.
+    unsafe { cuMemHostRegister_v2(address, size, flags) }
+}
+
 pub(crate) unsafe fn cuMemHostUnregister(address: *mut c_void) -> Outcome {
     let (system, context) = current_whatever()?;
     let start = address.addr() as u64;

@@ -23,6 +23,7 @@ mod occupancy;
 mod pointers;
 mod pools;
 mod streams;
+mod user_objects;
 
 pub(crate) use contexts::*;
 pub(crate) use copies::*;
@@ -44,3 +45,4 @@ pub(crate) use occupancy::*;
 pub(crate) use pointers::*;
 pub(crate) use pools::*;
 pub(crate) use streams::*;
+pub(crate) use user_objects::*;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use vireo_cuda::attributes::JitOption;
 use vireo_cuda::result::CuResult;
-use vireo_cuda::types::{CChar, CuFunction, CuModule};
+use vireo_cuda::types::{CChar, CuFunction, CuModule, MODULE_LAZY_LOADING};
 use vireo_soft::pointers;
 
 use crate::api::{Out, Outcome, refused};
@@ -17,13 +17,13 @@ use crate::system::{System, current, system};
 
 /// Options of a loader at most.
 const MAX_OPTIONS: u32 = 64;
-/// How functions are loaded: when they are used first.
-const LAZY: u32 = 2;
 
-/// The log buffers of a loader. Sizes are in words that are read and written.
+/// The options of a loader: its log buffers, and the limit of registers. Sizes are in words that are read and written.
 pub(super) struct Logs {
     errors: Option<(*mut CChar, *mut *mut c_void)>,
     infos: Option<*mut *mut c_void>,
+    /// Registers of a thread at most, if the options limit them.
+    pub(super) max_registers: Option<u32>,
 }
 
 impl Logs {
@@ -35,7 +35,7 @@ impl Logs {
     /// # Safety
     /// Both lists have `count` elements, and buffers that they name have the sizes that they name.
     pub(super) unsafe fn new(count: u32, options: *mut JitOption, values: *mut *mut c_void) -> Outcome<Self> {
-        let mut logs = Logs { errors: None, infos: None };
+        let mut logs = Logs { errors: None, infos: None, max_registers: None };
         if count > MAX_OPTIONS || count != 0 && (options.is_null() || values.is_null()) {
             return Err(CuResult::ERROR_INVALID_VALUE);
         }
@@ -48,6 +48,11 @@ impl Logs {
                 JitOption::ERROR_LOG_BUFFER => buffer = unsafe { value.read_unaligned() }.cast(),
                 JitOption::ERROR_LOG_BUFFER_SIZE_BYTES => logs.errors = Some((buffer, value)),
                 JitOption::INFO_LOG_BUFFER_SIZE_BYTES => logs.infos = Some(value),
+                JitOption::MAX_REGISTERS => {
+                    // SAFETY: the caller guarantees the elements of both lists; numbers are low halves of pointers.
+                    logs.max_registers =
+                        Some(unsafe { value.read_unaligned() }.addr() as u32).filter(|most| *most != 0);
+                }
                 _ => {}
             }
         }
@@ -113,7 +118,10 @@ fn add(
     texts: Result<Texts, LoadError>,
     logs: &Logs,
 ) -> Outcome<CuModule> {
-    let loaded = texts.and_then(|texts| Module::load(system, context, &texts));
+    let loaded = texts.and_then(|mut texts| {
+        texts.max_registers = logs.max_registers.or(texts.max_registers);
+        Module::load(system, context, &texts)
+    });
     let (handle, _) = loaded.map_err(|error| logs.failed(&error))?;
     logs.put("");
     Ok(CuModule(handle))
@@ -124,7 +132,7 @@ pub(crate) unsafe fn cuModuleLoad(module: *mut CuModule, name: *const CChar) -> 
     // SAFETY: the caller vouches for the pointers.
     let (out, name) = unsafe { (Out::new(module)?, pointers::text(name.cast()).map_err(refused)?) };
     let texts = Texts::read(&read_file(&name)?, system.options.sm);
-    out.set(add(system, &context, texts, &Logs { errors: None, infos: None })?);
+    out.set(add(system, &context, texts, &Logs { errors: None, infos: None, max_registers: None })?);
     Ok(())
 }
 
@@ -225,6 +233,6 @@ pub(crate) unsafe fn cuModuleGetGlobal_v2(
 pub(crate) unsafe fn cuModuleGetLoadingMode(mode: *mut u32) -> Outcome {
     system()?;
     // SAFETY: the caller vouches for it.
-    unsafe { Out::new(mode) }?.set(LAZY);
+    unsafe { Out::new(mode) }?.set(MODULE_LAZY_LOADING);
     Ok(())
 }

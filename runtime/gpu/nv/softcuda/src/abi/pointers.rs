@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use vireo_cuda::attributes::PointerAttribute;
 use vireo_cuda::result::CuResult;
-use vireo_cuda::types::MemoryType;
+use vireo_cuda::types::{MEM_ACCESS_READ_WRITE, MemoryType};
 
 use crate::api::Outcome;
 use crate::memory::{Detail, Sort};
@@ -61,8 +61,7 @@ fn value(system: &System, attribute: PointerAttribute, address: u64, found: (u64
         PointerAttribute::RANGE_SIZE => Value::Word(detail.size),
         PointerAttribute::MAPPED => Value::Bool(true),
         PointerAttribute::ALLOWED_HANDLE_TYPES => Value::Word(0),
-        // Reading and writing.
-        PointerAttribute::ACCESS_FLAGS => Value::Int(3),
+        PointerAttribute::ACCESS_FLAGS => Value::Int(MEM_ACCESS_READ_WRITE),
         PointerAttribute::MEMPOOL_HANDLE => Value::Word(detail.pool),
         _ if attribute.name().is_some() => return Err(CuResult::ERROR_NOT_SUPPORTED),
         _ => return Err(CuResult::ERROR_INVALID_VALUE),

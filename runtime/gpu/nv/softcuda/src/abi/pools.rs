@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering;
 use vireo_cuda::attributes::MemPoolAttribute;
 use vireo_cuda::result::CuResult;
 use vireo_cuda::types::{
-    CuDevice, CuMemPool, CuStream, MemAccessDesc, MemAllocationType, MemLocation, MemLocationType, MemPoolProps,
+    CuDevice, CuMemPool, CuStream, MEM_ACCESS_READ_WRITE, MemAccessDesc, MemAllocationType, MemLocation,
+    MemLocationType, MemPoolProps,
 };
 
 use crate::api::{Out, Outcome};
@@ -17,8 +18,6 @@ use crate::crew::Progress;
 use crate::memory::{Detail, Sort};
 use crate::system::{MemPool, System, stream, system};
 
-/// The access flags for reading and writing.
-const READ_WRITE: u32 = 3;
 /// Locations of one call at most.
 const MAX_LOCATIONS: u64 = 64;
 
@@ -212,7 +211,7 @@ pub(crate) unsafe fn cuMemPoolSetAccess(pool: CuMemPool, map: *const MemAccessDe
         }
         system.device(CuDevice(access.location.id))?;
         let other = access.location.id as u32;
-        if other == found.device && access.flags != READ_WRITE {
+        if other == found.device && access.flags != MEM_ACCESS_READ_WRITE {
             return Err(CuResult::ERROR_INVALID_VALUE);
         }
         if other != found.device {
@@ -232,6 +231,6 @@ pub(crate) unsafe fn cuMemPoolGetAccess(flags: *mut u32, pool: CuMemPool, locati
     // SAFETY: the caller vouches for it.
     let location = unsafe { location.read_unaligned() };
     system.device(CuDevice(location.id))?;
-    out.set(if location.id as u32 == found.device { READ_WRITE } else { 0 });
+    out.set(if location.id as u32 == found.device { MEM_ACCESS_READ_WRITE } else { 0 });
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Streams.
 
 use std::ffi::c_void;
+use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -125,6 +126,11 @@ pub(crate) unsafe fn cuStreamDestroy_v2(handle: CuStream) -> Outcome {
     system.streams.remove(handle.0).map(|_| ()).ok_or(CuResult::ERROR_INVALID_HANDLE)
 }
 
+pub(crate) unsafe fn cuStreamDestroy(handle: CuStream) -> Outcome {
+    // SAFETY: it needs no pointers.
+    unsafe { cuStreamDestroy_v2(handle) }
+}
+
 pub(crate) unsafe fn cuStreamCopyAttributes(to: CuStream, from: CuStream) -> Outcome {
     stream(to)?;
     stream(from).map(|_| ())
@@ -162,6 +168,11 @@ pub(crate) unsafe fn cuStreamBeginCapture_v2(handle: CuStream, mode: u32) -> Out
     system.captures.begin(system, &found, mode)
 }
 
+pub(crate) unsafe fn cuStreamBeginCapture(handle: CuStream) -> Outcome {
+    // SAFETY: it needs no pointers.
+    unsafe { cuStreamBeginCapture_v2(handle, 0) }
+}
+
 pub(crate) unsafe fn cuStreamEndCapture(handle: CuStream, graph: *mut CuGraph) -> Outcome {
     let (system, found) = stream(handle)?;
     // SAFETY: the caller vouches for it.
@@ -169,6 +180,26 @@ pub(crate) unsafe fn cuStreamEndCapture(handle: CuStream, graph: *mut CuGraph) -
     out.set(CuGraph(0));
     out.set(CuGraph(system.captures.end(system, &found)?));
     Ok(())
+}
+
+pub(crate) unsafe fn cuStreamGetCaptureInfo(handle: CuStream, status: *mut CaptureStatus, id: *mut u64) -> Outcome {
+    // SAFETY: the caller vouches for the pointers.
+    unsafe { cuStreamGetCaptureInfo_v2(handle, status, id, null_mut(), null_mut(), null_mut()) }
+}
+
+pub(crate) unsafe fn cuStreamGetCaptureInfo_v3(
+    handle: CuStream,
+    status: *mut CaptureStatus,
+    id: *mut u64,
+    graph: *mut CuGraph,
+    dependencies: *mut *const CuGraphNode,
+    edges: *mut *const c_void,
+    count: *mut u64,
+) -> Outcome {
+    // SAFETY: the caller vouches for it. Edges have no data.
+    unsafe { Out::optional(edges) }.iter().for_each(|out| out.set(std::ptr::null()));
+    // SAFETY: the caller vouches for the pointers.
+    unsafe { cuStreamGetCaptureInfo_v2(handle, status, id, graph, dependencies, count) }
 }
 
 pub(crate) unsafe fn cuStreamGetCaptureInfo_v2(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 
 use vireo_cuda::result::CuResult;
-use vireo_ptx::{LoadErrorKind, Trap, TrapKind};
+use vireo_ptx::{GlobalSpace, LoadErrorKind, Trap, TrapKind};
 use vireo_simt::Stop;
 
 use crate::api::{DeviceView, Outcome};
@@ -44,7 +44,7 @@ pub(crate) type Loaded = (Code, Vec<Kernel>, Vec<(String, u64, u64)>);
 impl Code {
     /// Loads texts.
     pub(crate) fn load(texts: &Texts, environment: &Environment) -> Result<Loaded, LoadError> {
-        let sources: Vec<&[u8]> = texts.0.iter().map(String::as_bytes).collect();
+        let sources: Vec<&[u8]> = texts.texts.iter().map(String::as_bytes).collect();
         let options = vireo_ptx::Options { target: Some(environment.system.options.sm) };
         let module = vireo_ptx::Module::link(&sources, &options).map_err(|error| {
             let text = format!("PTX: {error}");
@@ -54,6 +54,10 @@ impl Code {
             }
         })?;
         let globals = allocate(&module, environment)?;
+        let most = texts.max_registers.unwrap_or(MAX_REGISTERS).clamp(16, MAX_REGISTERS);
+        let constants = module.globals().iter().filter(|global| global.space == GlobalSpace::Const);
+        let constant = constants.map(|global| global.size).fold(0, u64::saturating_add);
+        let constant = u32::try_from(constant).unwrap_or(u32::MAX);
         let kernel = |kernel: &vireo_ptx::Kernel| Kernel {
             name: kernel.name().to_string(),
             parameters: kernel
@@ -62,9 +66,10 @@ impl Code {
                 .map(|parameter| Parameter { offset: parameter.offset, size: parameter.size })
                 .collect(),
             parameter_bytes: kernel.parameter_bytes(),
-            registers: kernel.registers().clamp(16, MAX_REGISTERS),
+            registers: kernel.registers().clamp(16, most),
             shared: kernel.shared_bytes(),
             local: kernel.local_bytes(),
+            constant,
             max_threads: kernel.max_threads(),
         };
         let kernels = module.kernels().iter().map(kernel).collect();

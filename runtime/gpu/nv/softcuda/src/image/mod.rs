@@ -84,6 +84,8 @@ pub(crate) struct Kernel {
     pub(crate) shared: u32,
     /// Bytes of local memory of a thread.
     pub(crate) local: u32,
+    /// Bytes of constant memory of its module.
+    pub(crate) constant: u32,
     /// Threads of a block at most.
     pub(crate) max_threads: u32,
 }
@@ -104,11 +106,27 @@ pub(crate) struct Launch {
 }
 
 /// PTX texts that belong together.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Texts(pub(crate) Vec<String>);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Texts {
+    /// The texts.
+    pub(crate) texts: Vec<String>,
+    /// Registers of a thread at most, if the program limits them.
+    pub(crate) max_registers: Option<u32>,
+}
 
 impl Texts {
-    /// The first bytes of an image that this library linked; texts follow, each with a zero at its end.
+    fn new(texts: Vec<String>) -> Self {
+        Texts { texts, max_registers: None }
+    }
+
+    /// Texts that this library linked: the first one is the limit of registers.
+    fn of_linked(mut texts: Vec<String>) -> Self {
+        let limit = if texts.is_empty() { String::new() } else { texts.remove(0) };
+        Texts { texts, max_registers: limit.parse().ok().filter(|limit| *limit != 0) }
+    }
+
+    /// The first bytes of an image that this library linked. The limit of registers and texts follow, each with a zero
+    /// at its end.
     const LINKED: &'static [u8; 16] = b"\0softcuda-linked";
 
     /// Reads an image at an address that a program gave without its length.
@@ -149,14 +167,14 @@ impl Texts {
                     // SAFETY: what this library linked has texts with zeros at their ends, and one more zero.
                     let text = unsafe { text_at(image.wrapping_add(at)) }?;
                     if text.is_empty() {
-                        return Ok(Texts(texts));
+                        return Ok(Texts::of_linked(texts));
                     }
                     at += text.len() + 1;
                     texts.push(text);
                 }
             }
             // SAFETY: the caller guarantees an image, which is none of the others.
-            _ => unsafe { text_at(image) }.map(|text| Texts(vec![text])),
+            _ => unsafe { text_at(image) }.map(|text| Texts::new(vec![text])),
         }
     }
 
@@ -190,7 +208,7 @@ impl Texts {
             return Err(LoadError::MachineCode(what));
         };
         let texts = found.texts.into_iter().filter(|(target, _)| *target == best);
-        Ok(Texts(texts.map(|(_, text)| text).collect()))
+        Ok(Texts::new(texts.map(|(_, text)| text).collect()))
     }
 
     /// Reads an image of known length, such as a file.
@@ -209,16 +227,17 @@ impl Texts {
         }
         if let Some(rest) = bytes.strip_prefix(Self::LINKED) {
             let texts = rest.split(|byte| *byte == 0).take_while(|text| !text.is_empty());
-            return texts.map(utf8).collect::<Result<_, _>>().map(Texts);
+            return texts.map(utf8).collect::<Result<_, _>>().map(Texts::of_linked);
         }
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-        utf8(&bytes[..end]).map(|text| Texts(vec![text]))
+        utf8(&bytes[..end]).map(|text| Texts::new(vec![text]))
     }
 
     /// The image that this library reads again.
     pub(crate) fn linked(&self) -> Vec<u8> {
         let mut bytes = Self::LINKED.to_vec();
-        for text in self.0.iter().filter(|text| !text.is_empty()) {
+        bytes.extend(self.max_registers.unwrap_or(0).to_string().bytes().chain([0]));
+        for text in self.texts.iter().filter(|text| !text.is_empty()) {
             bytes.extend(text.as_bytes());
             bytes.push(0);
         }

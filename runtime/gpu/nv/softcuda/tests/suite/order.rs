@@ -254,6 +254,77 @@ fn nodes_are_changed_and_circles_refused() {
     }
 }
 
+#[test]
+fn executable_graphs_are_updated_by_graphs_of_the_same_shape() {
+    use vireo_cuda::types::{GraphExecUpdateInfo, GraphExecUpdateResult};
+    let machine = Machine::new();
+    let data = machine.memory(8);
+    let fill = |dst, value| MemsetNodeParams { dst, pitch: 0, value, element_size: 4, width: 1, height: 1 };
+    // SAFETY: the pointers are those of values.
+    unsafe {
+        let graph_of = |values: [u32; 2], is_ordered: bool| {
+            let graph = get(|graph: *mut CuGraph| cuGraphCreate(graph, 0));
+            let (first, second) = (fill(data, values[0]), fill(data + 4, values[1]));
+            let before = get(|node: *mut CuGraphNode| {
+                cuGraphAddMemsetNode(node, graph, null(), 0, &raw const first, CuContext(0))
+            });
+            let count = u64::from(is_ordered);
+            get(|node: *mut CuGraphNode| {
+                cuGraphAddMemsetNode(node, graph, &raw const before, count, &raw const second, CuContext(0))
+            });
+            graph
+        };
+        let exec = get(|exec: *mut CuGraphExec| cuGraphInstantiateWithFlags(exec, graph_of([1, 2], true), 0));
+        ok(cuGraphLaunch(exec, CuStream(0)));
+        assert_eq!(machine.read(data, 2), [1, 2]);
+        let (result, node) = (GraphExecUpdateResult(9), CuGraphNode(0));
+        let mut info = GraphExecUpdateInfo { result, error_node: node, error_from_node: node };
+        ok(cuGraphExecUpdate_v2(exec, graph_of([3, 4], true), &raw mut info));
+        assert_eq!(info.result, GraphExecUpdateResult::SUCCESS);
+        ok(cuGraphLaunch(exec, CuStream(0)));
+        assert_eq!(machine.read(data, 2), [3, 4]);
+        let status = cuGraphExecUpdate_v2(exec, graph_of([5, 6], false), &raw mut info);
+        assert_eq!(status, CuResult::ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+        assert_eq!(info.result, GraphExecUpdateResult::ERROR_TOPOLOGY_CHANGED);
+        let (mut made, graph) = (CuGraphExec(0), graph_of([7, 8], true));
+        assert_eq!(cuGraphInstantiateWithFlags(&raw mut made, graph, 16), CuResult::ERROR_INVALID_VALUE);
+        assert_eq!(cuGraphInstantiateWithFlags(&raw mut made, graph, 5), CuResult::ERROR_INVALID_VALUE);
+        assert_eq!(cuGraphInstantiateWithFlags(&raw mut made, graph, 4), CuResult::ERROR_NOT_SUPPORTED);
+    }
+}
+
+#[test]
+fn graphs_keep_objects_of_the_program() {
+    use vireo_cuda::types::CuUserObject;
+    static DESTROYED: AtomicU32 = AtomicU32::new(0);
+    unsafe extern "C" fn destroy(data: *mut c_void) {
+        DESTROYED.fetch_add(data.addr() as u32, Ordering::SeqCst);
+    }
+    let machine = Machine::new();
+    let stream = machine.stream(1);
+    let destroyed = || DESTROYED.load(Ordering::SeqCst);
+    let wrong = CuResult::ERROR_INVALID_VALUE;
+    // SAFETY: the pointers are those of values.
+    unsafe {
+        let data = std::ptr::without_provenance_mut(5);
+        let object = get(|object: *mut CuUserObject| cuUserObjectCreate(object, data, Some(destroy), 2, 1));
+        let graph = get(|graph: *mut CuGraph| cuGraphCreate(graph, 0));
+        ok(cuGraphRetainUserObject(graph, object, 1, 1));
+        assert_eq!(cuGraphReleaseUserObject(graph, object, 2), wrong);
+        let exec = get(|exec: *mut CuGraphExec| cuGraphInstantiateWithFlags(exec, graph, 0));
+        ok(cuGraphDestroy(graph));
+        ok(cuUserObjectRelease(object, 1));
+        assert_eq!(destroyed(), 0);
+        ok(cuGraphLaunch(exec, stream));
+        ok(cuGraphExecDestroy(exec));
+        ok(cuStreamSynchronize(stream));
+        assert_eq!(destroyed(), 5);
+        let mut other = CuUserObject(0);
+        assert_eq!(cuUserObjectCreate(&raw mut other, data, None, 1, 1), wrong);
+        assert_eq!(cuUserObjectCreate(&raw mut other, data, Some(destroy), 0, 1), wrong);
+    }
+}
+
 /// Work of blocking streams and of the legacy default stream is in the order of the calls; others overtake.
 #[test]
 fn the_default_stream_waits_for_blocking_streams() {

@@ -1,0 +1,347 @@
+//! Loads and stores: the lanes of a path access global, shared, local or parameter memory, each at its own address.
+//!
+//! An access is checked for its natural alignment and its bounds for all lanes at once; if that fails, lane by lane, so
+//! that a trap names the lane.
+
+use vireo_simt::{Access, LANES, LaneBytes, Row};
+
+mod bytes;
+mod copies;
+mod watch;
+
+use bytes::by_space;
+pub(crate) use bytes::fault;
+pub(crate) use copies::{copy_local, copy_to_shared};
+use watch::watched;
+pub(crate) use watch::{VOLATILE, shown};
+
+use crate::machine::{Block, Inst, NONE, Next, Warp};
+
+/// Where an access goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Space {
+    Global,
+    Shared,
+    Local,
+    Param,
+    /// Where the address of each lane says.
+    Generic,
+}
+
+/// The kind of an access, packed in the number of an instruction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) space: Space,
+    /// Bytes of a value, a power of two up to 16.
+    pub(crate) bytes: u32,
+    /// Whether a smaller value than its register is extended with its sign.
+    pub(crate) is_signed: bool,
+    /// Values: 1, 2, 4 or 8.
+    pub(crate) count: u32,
+    /// Rows of each register.
+    pub(crate) rows: u32,
+    /// Whether addresses have one row.
+    pub(crate) is_short: bool,
+}
+
+const SPACES: [Space; 5] = [Space::Global, Space::Shared, Space::Local, Space::Param, Space::Generic];
+
+impl Shape {
+    pub(crate) fn number(self) -> u32 {
+        let space = SPACES.iter().position(|space| *space == self.space).unwrap_or(0) as u32;
+        space
+            | self.bytes.trailing_zeros() << 3
+            | u32::from(self.is_signed) << 6
+            | self.count.trailing_zeros() << 7
+            | self.rows.trailing_zeros() << 9
+            | u32::from(self.is_short) << 11
+    }
+
+    #[inline(always)]
+    pub(crate) fn of(number: u32) -> Self {
+        Shape {
+            space: SPACES[(number as usize & 7) % 5],
+            bytes: 1 << (number >> 3 & 7),
+            is_signed: number >> 6 & 1 != 0,
+            count: 1 << (number >> 7 & 3),
+            rows: 1 << (number >> 9 & 3),
+            is_short: number >> 11 & 1 != 0,
+        }
+    }
+}
+
+/// The addresses of all lanes.
+#[derive(Clone, Copy)]
+pub(crate) struct Addresses {
+    pub(crate) low: Row,
+    pub(crate) high: Row,
+}
+
+impl Addresses {
+    /// Those of an instruction: a row or two plus its offset.
+    #[inline(always)]
+    pub(crate) fn of(warp: &Warp, inst: &Inst, is_short: bool) -> Self {
+        Self::at(warp, inst.sources[0], inst.offset, is_short)
+    }
+
+    #[inline(always)]
+    pub(crate) fn at(warp: &Warp, source: u16, offset: i64, is_short: bool) -> Self {
+        let (low, high) = (offset as u32, (offset >> 32) as u32);
+        if source == NONE {
+            return Addresses { low: Row::splat(low), high: Row::splat(high) };
+        }
+        let first = usize::from(source);
+        if is_short {
+            let row = &warp.rows[first];
+            return Addresses { low: Row::from_fn(|lane| row.0[lane].wrapping_add(low)), high: Row::ZERO };
+        }
+        let (a, b) = (&warp.rows[first], &warp.rows[first + 1]);
+        let mut sum = Addresses { low: Row::ZERO, high: Row::ZERO };
+        for lane in 0..LANES {
+            let total = a.0[lane].wrapping_add(low);
+            let carry = u32::from(total < low);
+            sum.low.0[lane] = total;
+            sum.high.0[lane] = b.0[lane].wrapping_add(high).wrapping_add(carry);
+        }
+        sum
+    }
+
+    pub(crate) fn lane(&self, lane: usize) -> u64 {
+        u64::from(self.low.0[lane]) | u64::from(self.high.0[lane]) << 32
+    }
+}
+
+/// The rows of the registers of an instruction.
+pub(crate) fn list<'b>(block: &Block<'b>, inst: &Inst, count: usize) -> &'b [u16] {
+    let first = usize::from(inst.sources[2]) | usize::from(inst.sources[3]) << 16;
+    &block.program.lists[first..first + count]
+}
+
+/// The bytes of `N` words that the lanes of a path access, by the usual way: addresses in one allocation, aligned, and
+/// with equal upper halves. None where something is unusual.
+#[inline(always)]
+fn usual<'b, const N: usize>(
+    warp: &Warp,
+    block: &'b mut Block<'_>,
+    inst: &Inst,
+    shape: Shape,
+    access: Access,
+) -> Option<LaneBytes<'b>> {
+    if inst.sources[0] == NONE {
+        return None;
+    }
+    let first = usize::from(inst.sources[0]);
+    let (low, select, length) = (&warp.rows[first], &warp.select, 4 * N as u32);
+    let mut bits = inst.offset as u32;
+    for lane in 0..LANES {
+        bits |= low.0[lane] & select.0[lane];
+    }
+    if bits & (length - 1) != 0 {
+        return None;
+    }
+    match shape.space {
+        Space::Global => {
+            let high = &warp.rows[first + 1];
+            let of_first = high.0[warp.mask.trailing_zeros() as usize & 31];
+            let mut differs = 0;
+            for lane in 0..LANES {
+                differs |= (high.0[lane] ^ of_first) & select.0[lane];
+            }
+            if differs != 0 {
+                return None;
+            }
+            let base = (u64::from(of_first) << 32).wrapping_add(inst.offset as u64);
+            block.port.lanes(base, low, select, length, access)
+        }
+        Space::Shared if inst.offset == 0 => LaneBytes::of_slice(&mut block.shared, low, select, length),
+        Space::Shared => {
+            let offsets = Row::from_fn(|lane| low.0[lane].wrapping_add(inst.offset as u32));
+            LaneBytes::of_slice(&mut block.shared, &offsets, select, length)
+        }
+        _ => None,
+    }
+}
+
+/// The row of a word of an access to whole words.
+#[inline(always)]
+fn row_of(list: &[u16], shape: Shape, word: usize) -> u16 {
+    match shape.bytes {
+        4 => list[word],
+        _ => list[word / 2] + (word % 2) as u16,
+    }
+}
+
+#[inline(always)]
+fn load_usual<const N: usize>(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst, shape: Shape) -> bool {
+    let list = list(block, inst, shape.count as usize);
+    let mut rows = [Row::ZERO; N];
+    match usual::<N>(warp, block, inst, shape, Access::Load) {
+        Some(bytes) => bytes.load_words(&mut rows),
+        None => return false,
+    }
+    for (word, row) in rows.iter().enumerate() {
+        // A result that is not wanted has no row.
+        if list[word * 4 / shape.bytes as usize] != NONE {
+            warp.put(row_of(list, shape, word), row);
+        }
+    }
+    true
+}
+
+#[inline(always)]
+fn store_usual<const N: usize>(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst, shape: Shape) -> bool {
+    let list = list(block, inst, shape.count as usize);
+    match usual::<N>(warp, block, inst, shape, Access::Store) {
+        Some(bytes) => {
+            bytes.store_words::<N>(&std::array::from_fn(|word| *warp.row(row_of(list, shape, word))));
+            true
+        }
+        None => false,
+    }
+}
+
+/// Values from memory.
+#[inline(always)]
+pub(crate) fn load(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
+    if block.hook.is_some() { watched(warp, block, inst, Access::Load, load_any) } else { load_any(warp, block, inst) }
+}
+
+#[inline(always)]
+fn load_any(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
+    let shape = Shape::of(inst.number);
+    if matches!(shape.bytes, 4 | 8) && shape.rows == 1 {
+        let is_done = match shape.bytes * shape.count {
+            4 => load_usual::<1>(warp, block, inst, shape),
+            8 => load_usual::<2>(warp, block, inst, shape),
+            16 => load_usual::<4>(warp, block, inst, shape),
+            _ => false,
+        };
+        if is_done {
+            return Next::Continue;
+        }
+    }
+    load_slowly(warp, block, inst, shape)
+}
+
+/// A load of other values, or in which something is unusual.
+#[inline(never)]
+fn load_slowly(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst, shape: Shape) -> Next {
+    let addresses = Addresses::of(warp, inst, shape.is_short);
+    let length = shape.bytes * shape.count;
+    let mut words = [Row::ZERO; 8];
+    let mask = warp.mask;
+    let loaded = by_space(shape, &addresses, mask, |space, addresses, mask| {
+        if shape.space != Space::Generic {
+            return warp.load_words(block, (space, addresses, mask), length, &mut words);
+        }
+        let mut some = words;
+        warp.load_words(block, (space, addresses, mask), length, &mut some)?;
+        let select = Row::of_mask(mask);
+        for (all, some) in words.iter_mut().zip(&some) {
+            all.blend(some, &select);
+        }
+        Ok(())
+    });
+    if let Err(refused) = loaded {
+        return warp.refused(refused);
+    }
+    let list = list(block, inst, shape.count as usize);
+    for (index, register) in list.iter().enumerate() {
+        if *register == NONE {
+            continue;
+        }
+        let index = index as u32;
+        match shape.bytes {
+            8 | 16 => {
+                for word in 0..shape.bytes / 4 {
+                    warp.put(register + word as u16, &words[(index * shape.bytes / 4 + word) as usize]);
+                }
+            }
+            4 => {
+                let row = &words[index as usize];
+                warp.put(*register, row);
+                widen(warp, *register, row, shape);
+            }
+            bytes => {
+                let (word, shift) = (&words[(index * bytes / 4) as usize], index * bytes % 4 * 8);
+                let above = 32 - 8 * bytes;
+                let row = Row::from_fn(|lane| {
+                    let value = word.0[lane] >> shift << above;
+                    if shape.is_signed { ((value as i32) >> above) as u32 } else { value >> above }
+                });
+                warp.put(*register, &row);
+                widen(warp, *register, &row, shape);
+            }
+        }
+    }
+    Next::Continue
+}
+
+/// Extends a value to the second row of its register.
+#[inline(always)]
+fn widen(warp: &mut Warp, register: u16, row: &Row, shape: Shape) {
+    if shape.rows == 2 {
+        let high = Row::from_fn(|lane| if shape.is_signed { ((row.0[lane] as i32) >> 31) as u32 } else { 0 });
+        warp.put(register + 1, &high);
+    }
+}
+
+/// Values to memory.
+#[inline(always)]
+pub(crate) fn store(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
+    if block.hook.is_some() {
+        watched(warp, block, inst, Access::Store, store_any)
+    } else {
+        store_any(warp, block, inst)
+    }
+}
+
+#[inline(always)]
+fn store_any(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
+    let shape = Shape::of(inst.number);
+    if matches!(shape.bytes, 4 | 8) {
+        let is_done = match shape.bytes * shape.count {
+            4 => store_usual::<1>(warp, block, inst, shape),
+            8 => store_usual::<2>(warp, block, inst, shape),
+            16 => store_usual::<4>(warp, block, inst, shape),
+            _ => false,
+        };
+        if is_done {
+            return Next::Continue;
+        }
+    }
+    store_slowly(warp, block, inst, shape)
+}
+
+/// A store of other values, or in which something is unusual.
+#[inline(never)]
+fn store_slowly(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst, shape: Shape) -> Next {
+    let addresses = Addresses::of(warp, inst, shape.is_short);
+    let length = shape.bytes * shape.count;
+    let mut words = [Row::ZERO; 8];
+    for (index, register) in list(block, inst, shape.count as usize).iter().enumerate() {
+        let index = index as u32;
+        match shape.bytes {
+            4 | 8 | 16 => {
+                for word in 0..shape.bytes / 4 {
+                    words[(index * shape.bytes / 4 + word) as usize] = *warp.row(register + word as u16);
+                }
+            }
+            bytes => {
+                let (word, shift) = (&mut words[(index * bytes / 4) as usize], index * bytes % 4 * 8);
+                let (row, mask) = (warp.row(*register), (1u32 << (8 * bytes)) - 1);
+                for lane in 0..LANES {
+                    word.0[lane] |= (row.0[lane] & mask) << shift;
+                }
+            }
+        }
+    }
+    let mask = warp.mask;
+    let stored = by_space(shape, &addresses, mask, |space, addresses, mask| {
+        warp.store_words(block, (space, addresses, mask), length, &words)
+    });
+    match stored {
+        Ok(()) => Next::Continue,
+        Err(refused) => warp.refused(refused),
+    }
+}

@@ -1,0 +1,113 @@
+//! Drafts of calls: arguments and results are copied between frames.
+
+use super::code::{Draft, LocalPlace, Place, Target};
+use super::instruction::{Lower, Lowered, Resolved, own};
+use super::symbols::{FunctionId, Symbol};
+use crate::error::{LoadError, LoadErrorKind};
+use crate::generated::interp::by_hand;
+use crate::generated::suffixes::Type;
+use crate::interp::{control, memory};
+use crate::syntax::{Name, Operand, Variable};
+
+impl<'a> Lower<'_, 'a> {
+    /// A call: arguments are copied to the frame of the function, and results from it.
+    pub(super) fn call(&mut self, operands: &[Operand<'a>]) -> Lowered<()> {
+        let (results, name, arguments) = match operands {
+            [Operand::Name(Name::Global(name), 0)] => (&[][..], *name, &[][..]),
+            [Operand::Name(Name::Global(name), 0), Operand::List(arguments)] => (&[][..], *name, &arguments[..]),
+            [Operand::List(results), Operand::Name(Name::Global(name), 0)] => (&results[..], *name, &[][..]),
+            [Operand::List(results), Operand::Name(Name::Global(name), 0), Operand::List(arguments)] => {
+                (&results[..], *name, &arguments[..])
+            }
+            _ => return self.unsupported("expected the name of a function, with results and arguments in parentheses"),
+        };
+        let id = match self.context.symbols.find(self.context.id.0, name) {
+            Some(Symbol::Function(id)) => id,
+            Some(Symbol::Missing(_)) => {
+                let message = format!("{}: function `{name}` is not defined", self.opcode);
+                return Err(LoadError::new(LoadErrorKind::Unresolved, self.line, message));
+            }
+            _ => return self.invalid(format!("there is no function `{name}`")),
+        };
+        let callee = &self.context.sources[id.0].functions[id.1];
+        if callee.is_kernel {
+            return self.unsupported(format!("`{name}` is a kernel"));
+        }
+        let count = (results.len(), arguments.len());
+        let expected = (callee.results.len(), callee.parameters.len());
+        if count != expected {
+            let message =
+                format!("{} results and {} arguments: expected {} and {}", count.0, count.1, expected.0, expected.1);
+            return self.invalid(message);
+        }
+        for (index, (argument, formal)) in arguments.iter().zip(&callee.parameters).enumerate() {
+            self.pass(argument, formal, (id, index, true))?;
+        }
+        let mut draft = Draft::control(own(control::call)).to(Place::Foreign(id, u32::MAX));
+        draft.target = Some(Target::Function(id));
+        self.push(draft);
+        for (index, (result, formal)) in results.iter().zip(&callee.results).enumerate() {
+            self.pass(result, formal, (id, index, false))?;
+        }
+        Ok(())
+    }
+
+    /// Copies an argument to a formal parameter, or a result from one.
+    fn pass(
+        &mut self,
+        actual: &Operand<'a>,
+        formal: &Variable<'_>,
+        (callee, index, is_argument): (FunctionId, usize, bool),
+    ) -> Lowered<()> {
+        let bytes = formal.size.unwrap_or_default() as u32;
+        if let Some(register) = formal.register {
+            let foreign = Place::Foreign(callee, register);
+            let bits = formal.element * 8;
+            let ty = match bits {
+                8 | 16 => Type::B16,
+                64 => Type::B64,
+                _ => Type::B32,
+            };
+            let handler = if bits == 64 { by_hand().copy_pair } else { by_hand().copy };
+            let draft = if is_argument {
+                let source = self.source(actual, ty, true)?;
+                Draft::new(handler).with([source]).to(foreign)
+            } else {
+                let result = self.plain_result(actual, ty.bits())?;
+                Draft::new(handler).with([foreign]).to(result)
+            };
+            self.push(draft);
+            return Ok(());
+        }
+        let frame = self.context.frames.get(&callee);
+        let offsets = frame.map(|frame| if is_argument { &frame.parameters } else { &frame.results });
+        let offset = offsets.and_then(|offsets| offsets.get(index)).copied().unwrap_or_default();
+        let foreign = LocalPlace { function: callee, offset };
+        match actual {
+            Operand::Name(name, 0) => {
+                let Resolved::Local(own_place) = self.resolve(*name)? else {
+                    return self.unsupported("an argument that is neither in local memory nor a register");
+                };
+                let size = match name {
+                    Name::Local(index) => self.context.body.variables.get(*index as usize),
+                    Name::Parameter(index) => self.context.function.parameters.get(*index as usize),
+                    Name::Result(index) => self.context.function.results.get(*index as usize),
+                    Name::Global(_) => None,
+                };
+                let size = size.and_then(|variable| variable.size).unwrap_or_default();
+                if size < u64::from(bytes) {
+                    return self.invalid(format!("an argument of {size} bytes for a parameter of {bytes}"));
+                }
+                let mut draft = Draft::new(own(memory::copy_local));
+                draft.places = if is_argument { vec![foreign, own_place] } else { vec![own_place, foreign] };
+                draft.number = bytes;
+                self.push(draft);
+                Ok(())
+            }
+            Operand::Register(_) | Operand::Integer(_) | Operand::Single(_) | Operand::Double(_) if is_argument => {
+                self.store_argument(actual, foreign, bytes)
+            }
+            _ => self.unsupported("this operand as an argument or result"),
+        }
+    }
+}
