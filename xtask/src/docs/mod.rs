@@ -43,7 +43,7 @@ const PACKETS: &str = "docs/packets";
 const OF_COMMAND: &str = "docs/cli.md";
 
 /// All guides, in the order of their groups.
-const GUIDES: [Guide; 25] = [
+const GUIDES: [Guide; 26] = [
     Guide {
         file: "README.md",
         group: USE,
@@ -57,6 +57,7 @@ const GUIDES: [Guide; 25] = [
     Guide { file: "docs/devices.md", group: USE, begin: None },
     Guide { file: "docs/gpu_debugging.md", group: USE, begin: None },
     Guide { file: "docs/amdgpu.md", group: USE, begin: None },
+    Guide { file: "docs/cuda_without_a_gpu.md", group: USE, begin: Some("test a CUDA program without a GPU") },
     Guide { file: "docs/parameters.md", group: USE, begin: None },
     Guide { file: "docs/executables.md", group: USE, begin: None },
     Guide { file: "docs/platforms.md", group: USE, begin: None },
