@@ -9,7 +9,7 @@ use quote::{format_ident, quote};
 use crate::camel_case::camel_case;
 use crate::emit::constants::constant;
 use crate::emit::file::{GeneratedFile, comment, source};
-use crate::model::ptx::{Bit, Body, Instruction, OperandTy, Ptx, Suffix, Type, Variant};
+use crate::model::ptx::{Bit, Body, ExternalFunction, Instruction, OperandTy, Ptx, Suffix, Type, Variant};
 
 /// The files of this artifact.
 pub fn emit(ptx: &Ptx) -> Vec<GeneratedFile> {
@@ -132,7 +132,20 @@ fn instructions(ptx: &Ptx) -> TokenStream {
         let reason = &refused.reason;
         refused.opcodes.iter().map(move |opcode| quote!((#opcode, #reason)))
     });
+    let ends = ExternalFunction::ENDS.map(|end| format_ident!("{}", camel_case(end)));
+    let end_docs = ExternalFunction::ENDS.map(|end| format!("`{end}`"));
+    let externals = ptx.externals.iter().map(|external| {
+        let (name, end) = (&external.name, format_ident!("{}", camel_case(&external.ends)));
+        quote!((#name, ExternalEnd::#end))
+    });
     quote! {
+        /// How a call of a function that the machine has ends the kernel.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum ExternalEnd { #(#[doc = #end_docs] #ends,)* }
+
+        /// Functions that the machine has.
+        pub static EXTERNALS: &[(&str, ExternalEnd)] = &[#(#externals),*];
+
         /// Bodies of instructions that are not made of primitives.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Special { #(#[doc = #docs] #specials,)* }

@@ -10,8 +10,8 @@ mod read;
 mod types;
 
 pub use types::{
-    Bit, Body, Form, Fragment, Handler, Instruction, Operand, OperandTy, Position, Ptx, Refused, Since,
-    SpecialRegister, Suffix, Type, Variant,
+    Bit, Body, ExternalFunction, Form, Fragment, Handler, Instruction, Operand, OperandTy, Position, Ptx, Refused,
+    Since, SpecialRegister, Suffix, Type, Variant,
 };
 
 use crate::diag::Diagnostics;

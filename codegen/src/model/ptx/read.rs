@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::types::{
-    Bit, Body, CARRY, Form, Fragment, Handler, Instruction, LANGUAGE, Operand, OperandTy, Position, Ptx, Refused,
-    Since, SpecialRegister, Suffix, Type, Variant,
+    Bit, Body, CARRY, ExternalFunction, Form, Fragment, Handler, Instruction, LANGUAGE, Operand, OperandTy, Position,
+    Ptx, Refused, Since, SpecialRegister, Suffix, Type, Variant,
 };
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
 use crate::model::constant;
 use crate::sem::{self, Scalar, Ty, Vocabulary};
 
-const KINDS: [&str; 7] = ["type", "suffix", "instruction", "special_register", "fragment", "refused", "constant"];
+const KINDS: [&str; 8] =
+    ["type", "suffix", "instruction", "special_register", "fragment", "refused", "external_function", "constant"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -51,6 +52,14 @@ struct RawFragment {
     fragment: String,
     row: String,
     column: String,
+    doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawExternal {
+    external_function: String,
+    ends: String,
     doc: String,
 }
 
@@ -125,6 +134,7 @@ pub(super) fn all(name: &str, entries: &[Entry], primitives: Vocabulary, diagnos
                 reason: raw.reason,
                 origin: entry.origin.clone(),
             })),
+            "external_function" => ptx.externals.extend(external(entry, diagnostics)),
             "constant" => ptx.constants.extend(constant::read(entry, diagnostics)),
             "instruction" => {}
             kind => diagnostics.unknown(&entry.origin, kind, format!("unknown kind of entry `{kind}`"), KINDS),
@@ -166,6 +176,16 @@ fn read_type(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Type> {
     }
     let origin = entry.origin.clone();
     Some(Type { name: raw.name, bits: raw.bits, kind: raw.kind, lane: lane.ty(), doc: raw.doc, origin })
+}
+
+fn external(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<ExternalFunction> {
+    let raw: RawExternal = entry.parse(diagnostics)?;
+    if !ExternalFunction::ENDS.contains(&raw.ends.as_str()) {
+        let message = format!("`{}` is no way to end a kernel", raw.ends);
+        diagnostics.unknown(&entry.origin_of("ends"), &raw.ends, message, ExternalFunction::ENDS);
+    }
+    let origin = entry.origin.clone();
+    Some(ExternalFunction { name: raw.external_function, ends: raw.ends, doc: raw.doc, origin })
 }
 
 fn fragment(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Fragment> {

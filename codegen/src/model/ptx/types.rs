@@ -37,6 +37,8 @@ pub struct Ptx {
     pub fragments: Vec<Fragment>,
     /// Instructions that are refused by name.
     pub refused: Vec<Refused>,
+    /// Functions that the machine has.
+    pub externals: Vec<ExternalFunction>,
     /// Named numbers.
     pub constants: Vec<Constant>,
 }
@@ -221,6 +223,24 @@ pub struct Fragment {
     pub doc: String,
     /// Where it is declared.
     pub origin: Origin,
+}
+
+/// A function that the machine has.
+#[derive(Clone, Debug)]
+pub struct ExternalFunction {
+    /// Its name.
+    pub name: String,
+    /// How a call of it ends the kernel, one of [`ExternalFunction::ENDS`].
+    pub ends: String,
+    /// Its documentation.
+    pub doc: String,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+impl ExternalFunction {
+    /// The ways to end a kernel.
+    pub const ENDS: [&str; 2] = ["assertion", "not_implemented"];
 }
 
 /// Instructions that are refused by name.

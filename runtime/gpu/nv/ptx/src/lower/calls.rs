@@ -4,7 +4,9 @@ use super::code::{Draft, LocalPlace, Place, Target};
 use super::instruction::{Lower, Lowered, Resolved, own};
 use super::symbols::{FunctionId, Symbol};
 use crate::error::{LoadError, LoadErrorKind};
+use crate::generated::instructions::{EXTERNALS, ExternalEnd};
 use crate::generated::interp::by_hand;
+use crate::generated::limits::ASSERTION_TRAP;
 use crate::generated::suffixes::Type;
 use crate::interp::{control, memory};
 use crate::syntax::{Name, Operand, Variable};
@@ -24,6 +26,10 @@ impl<'a> Lower<'_, 'a> {
         let id = match self.context.symbols.find(self.context.id.0, name) {
             Some(Symbol::Function(id)) => id,
             Some(Symbol::Missing(_)) => {
+                if let Some((_, end)) = EXTERNALS.iter().find(|(external, _)| *external == name) {
+                    self.external(*end);
+                    return Ok(());
+                }
                 let message = format!("{}: function `{name}` is not defined", self.opcode);
                 return Err(LoadError::new(LoadErrorKind::Unresolved, self.line, message));
             }
@@ -50,6 +56,15 @@ impl<'a> Lower<'_, 'a> {
             self.pass(result, formal, (id, index, false))?;
         }
         Ok(())
+    }
+
+    /// A call of a function that the machine has. Its opcode and line say which one.
+    fn external(&mut self, end: ExternalEnd) {
+        let draft = match end {
+            ExternalEnd::Assertion => Draft { number: ASSERTION_TRAP, ..Draft::control(own(control::trap)) },
+            ExternalEnd::NotImplemented => Draft::control(own(control::not_implemented)),
+        };
+        self.push(draft);
     }
 
     /// Copies an argument to a formal parameter, or a result from one.

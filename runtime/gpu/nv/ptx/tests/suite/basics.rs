@@ -106,3 +106,29 @@ fn what_is_refused_is_named_with_its_line() {
     let error = Module::load(recursive.as_bytes(), &Options::default()).unwrap_err();
     assert!(error.message.contains("recursion"), "{error}");
 }
+
+#[test]
+fn functions_of_the_machine_end_a_kernel() {
+    let source = |name: &str| {
+        text(&format!(
+            ".extern .func (.param .b32 r) {name}(.param .b64 a, .param .b64 b);\n.entry k(.param .u64 p) {{ .reg .pred %p<2>; .reg .b32 %r<2>;\n\
+             mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 5; @%p1 bra E;\n{{ .param .b64 x; .param .b64 y; .param .b32 z;\n\
+             call.uni (z), {name}, (x, y);\n}}\nE: ret; }}"
+        ))
+    };
+    let run = |name: &str| {
+        let module = load(&source(name));
+        let buffers = crate::support::Buffers::new();
+        crate::support::run(module.kernel("k").unwrap(), &buffers, [1, 1, 1], [8, 1, 1], &[0]).unwrap_err()
+    };
+    let trap = run("__assertfail");
+    let expected = (TrapKind::Raised(vireo_ptx::limits::ASSERTION_TRAP), 8, [5, 0, 0]);
+    assert_eq!((trap.kind, trap.line, trap.thread), expected);
+    assert!(matches!(run("vprintf").kind, TrapKind::NotImplemented(_)));
+    let error = Module::load(source("elsewhere").as_bytes(), &Options::default()).unwrap_err();
+    assert_eq!((error.kind, error.line), (LoadErrorKind::Unresolved, 8));
+    // Another text may define it.
+    let other = text(".visible .func (.param .b32 r) elsewhere(.param .b64 a, .param .b64 b) { ret; }");
+    let linked = Module::link(&[source("elsewhere").as_bytes(), other.as_bytes()], &Options::default());
+    assert!(linked.is_ok_and(|module| module.kernel("k").is_some()));
+}
