@@ -85,6 +85,8 @@ impl<'a> Lexer<'a> {
         if begins_word(first) {
             loop {
                 match bytes.get(end) {
+                    // Directives and types may stand without space between them: `.reg.b16`.
+                    Some(b'.') if first == b'.' => break,
                     Some(byte) if continues_word(*byte) => end += 1,
                     Some(b':')
                         if bytes.get(end + 1) == Some(&b':')

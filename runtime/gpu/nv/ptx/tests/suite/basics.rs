@@ -97,6 +97,9 @@ fn what_is_refused_is_named_with_its_line() {
     let element = |index: u32| format!(".shared .align 8 .b8 a[8];\nmov.u64 %rd5, a[{index}];");
     assert!(Module::load(crate::support::kernel(1, &element(0)).as_bytes(), &Options::default()).is_ok());
     assert!(refused(&element(1)).message.contains("not the first one"));
+    // There may be no space between a directive and a type.
+    let close = "{ .reg.b16 %h1; .shared.b8 a[8]; mov.b16 %h1, 1; }";
+    assert!(Module::load(crate::support::kernel(1, close).as_bytes(), &Options::default()).is_ok());
     assert_eq!(refused("call.uni f;").kind, LoadErrorKind::Invalid);
     let error = Module::load(b".version 99.0\n", &Options::default()).unwrap_err();
     assert_eq!(error.kind, LoadErrorKind::Version);
