@@ -2,9 +2,9 @@
 //!
 //! [`argument`] compares what callers pass with the signature of a function, [`memory`] finds the memory of arrays,
 //! [`tensor`] shows results where they are, [`model`] loads, [`function`] calls, [`tasks`] calls in event loops, and
-//! [`compat`] has the objects of `iree.runtime`; [`interrupts`] has calls end at signals, and [`logging`] tells of them. The interpreter is released
-//! wherever the library loads, runs, copies or waits. The part in Python is beside it in `vireo/`; `docs/python.md` is
-//! the guide.
+//! [`compat`] has the objects of `iree.runtime`; [`interrupts`] has calls end at signals, and [`logging`] tells of
+//! them. The interpreter is released wherever the library loads, runs, copies or waits. The part in Python is beside it
+//! in `vireo/`; `docs/python.md` is the guide.
 
 mod argument;
 mod compat;

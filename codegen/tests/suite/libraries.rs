@@ -90,7 +90,7 @@ fn main() {
 }
 "#;
 
-/// What is generated from the real specs and the made-up API.
+/// The files that are generated from the real specs and the made-up API.
 static FILES: LazyLock<Vec<GeneratedFile>> = LazyLock::new(|| {
     let mut files = vireo_spec::FILES.to_vec();
     files.extend([("spec/api/lamps/types.yaml", TYPES), ("spec/api/lamps/lamp_symbols.yaml", LIBRARY)]);
