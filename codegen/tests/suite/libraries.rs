@@ -303,7 +303,7 @@ fn wrong_entries_are_refused() {
     assert_eq!(refused("refused: bulbs", "refused: bulb"), "24: these are of the library `bulbs`: expected its name\n");
     assert_eq!(
         refused("like: weak", "like: week"),
-        "outcomes 17: there is no table `week` of `outcome` before this one; did you mean `weak`?\n"
+        "outcomes 16: there is no table `week` of `outcome` before this one; did you mean `weak`?\n"
     );
-    assert_eq!(refused("{yes_: 60}", "{yes: 60}"), "outcomes 20: `outcome` has no value `yes`; did you mean `yes_`?\n");
+    assert_eq!(refused("{yes_: 60}", "{yes: 60}"), "outcomes 19: `outcome` has no value `yes`; did you mean `yes_`?\n");
 }

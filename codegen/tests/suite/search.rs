@@ -35,7 +35,7 @@ const QUERIES: [(&str, &str); 17] = [
     ("frobnicates", "--frobnicate (flag)"),
     ("frobnicating", "--frobnicate (flag)"),
     ("allocating", "list.alloc (op)"),
-    ("barriers", "s_barrier (GPU instruction)"),
+    ("barriers", "bar (GPU instruction)"),
     ("signalling a semaphore", "semaphore.signal (method) hal-semaphore.html#semaphore.signal"),
     ("multiplied integers", "mul.i32 (op) vm-integer.html#mul.i32"),
     ("multiplying integers", "mul.i32 (op) vm-integer.html#mul.i32"),

@@ -136,14 +136,11 @@ pub(crate) fn check(device: &Device, function: &Function, launch: &Launch) -> Ou
         let text = format!("{registers} registers of a block are more than {most}");
         return wrong(CuResult::ERROR_LAUNCH_OUT_OF_RESOURCES, text);
     }
-    if launch.is_cooperative {
-        let resident = u64::from(blocks_per_multiprocessor(device, kernel, threads, launch.shared.into()))
-            * u64::from(limit(DeviceAttribute::MULTIPROCESSOR_COUNT));
-        let blocks = launch.grid.iter().map(|size| u128::from(*size)).product::<u128>();
-        if blocks > resident.into() {
-            let text = format!("{blocks} blocks are more than the {resident} that the device holds");
-            return wrong(CuResult::ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, text);
-        }
+    let blocks = launch.grid.iter().map(|size| u128::from(*size)).product::<u128>();
+    if launch.is_cooperative && blocks > 1 {
+        // Blocks run one after another, so the first one that waits for all of them would wait for ever.
+        let text = format!("{blocks} blocks of a cooperative launch: the blocks of a grid are not resident together");
+        return wrong(CuResult::ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, text);
     }
     Ok(())
 }
