@@ -36,6 +36,7 @@
 //! | `params` | yes | [`io`]: archives of parameters, with `hal` |
 //! | `amdgpu` | yes | the driver of AMD GPUs, with `local` |
 //! | `software-agents` | no | the software agent, which interprets the code of such GPUs on the processor, with `amdgpu` |
+//! | `tracing` | no | events of the crate `tracing`: models, sessions and calls, with `hal` |
 //! | `files` | no | [`inference`]: tensors in `.npy`, `.npz` and `.safetensors` files, with `params` |
 //! | `half` | no | `half::f16` and `half::bf16` as elements of tensors, with `hal` |
 //! | `ndarray` | no | arrays of the crate `ndarray` as arguments and results of calls, with `hal` |

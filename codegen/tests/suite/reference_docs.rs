@@ -90,7 +90,7 @@ fn every_entry_is_described() {
     let spec = &*SPEC;
     let files = manual();
     let described = |path: String, id: &str| {
-        assert!(page(&files, &path).contains(&format!("id=\"{id}\"")), "{path} does not describe `{id}`");
+        assert!(page(files, &path).contains(&format!("id=\"{id}\"")), "{path} does not describe `{id}`");
     };
     for op in &spec.vm("vm").expect("the VM").ops {
         described(format!("vm-{}.html", op.family), &op.mnemonic);
@@ -147,7 +147,7 @@ fn every_entry_is_described() {
 #[test]
 fn every_name_is_listed_and_can_be_searched() {
     let (spec, files) = (&*SPEC, manual());
-    let (list, data) = (page(&files, "all.html"), page(&files, "names.js"));
+    let (list, data) = (page(files, "all.html"), page(files, "names.js"));
     let listed = |href: String, name: &str| {
         assert!(
             list.contains(&format!("<a href=\"{href}\"><code>{name}</code></a>")),
@@ -277,7 +277,7 @@ fn wide_things_scroll_in_boxes_of_their_own() {
         }
         assert!(!text.contains(" style="), "{path}: the style sheet alone knows widths");
     }
-    let style = page(&files, "style.css");
+    let style = page(files, "style.css");
     for rule in [".scroll { overflow-x: auto;", "overflow-x: auto; line-height: 1.45", "(max-width: 40rem)"] {
         assert!(style.contains(rule), "there is no `{rule}`");
     }
@@ -316,7 +316,7 @@ fn text_can_be_told_from_its_background() {
     ];
     let files = manual();
     let (light, dark) =
-        page(&files, "style.css").split_once("@media (prefers-color-scheme: dark)").expect("two schemes of colours");
+        page(files, "style.css").split_once("@media (prefers-color-scheme: dark)").expect("two schemes of colours");
     for (scheme, style) in [("light", light), ("dark", dark)] {
         for (text, backgrounds) in PAIRS {
             for background in backgrounds {

@@ -79,7 +79,7 @@ fn what_is_typed_is_found() {
     let files = manual();
     let queries: Vec<String> = QUERIES.iter().map(|(query, _)| format!("{query:?}")).collect();
     let queries = format!("const queries = [{}];\n{DRIVER}", queries.join(","));
-    let Some(lines) = run(&files, &queries) else { return };
+    let Some(lines) = run(files, &queries) else { return };
     assert_eq!(lines.lines().count(), QUERIES.len(), "{lines}");
     for (line, (query, first)) in lines.lines().zip(QUERIES) {
         let found = line.strip_prefix(&format!("{query} -> ")).unwrap_or_else(|| panic!("{line}"));

@@ -1,8 +1,8 @@
 //! Events of models, sessions and calls for subscribers of the crate `tracing`, with the feature of that name. Without
 //! it, and without a subscriber that wants to hear them, the work is done and nothing else: no time is read.
 //!
-//! - target `vireo::model`, level `DEBUG`: `linked a model`, with `module`, `devices` and `duration`, and `made a
-//!   session`, with `module` and `duration`.
+//! - target `vireo::model`, level `DEBUG`: `linked a model` and `made a session`, with `module`, `devices` and
+//!   `duration`.
 //! - target `vireo::call`, level `DEBUG`: a span `call` with the name of the `function`, in which the call runs, and at
 //!   its end the event `returned` with `function` and `duration`, or `failed` with the `status`, too.
 
@@ -10,24 +10,17 @@ use std::task::Poll;
 
 use vireo_core::status::Result;
 
-use crate::model::Model;
-use crate::session::Session;
-use crate::signature::Signature;
-
-/// Runs `build`, which makes a model.
-pub fn model(build: impl FnOnce() -> Result<Model>) -> Result<Model> {
+/// Runs `make`, whose outcome is `what`: a model or a session, of which `describe` says the name of the module and the
+/// devices.
+#[cfg_attr(not(feature = "tracing"), expect(unused_variables, reason = "no subscriber is told"))]
+pub fn made<T>(
+    what: &'static str,
+    make: impl FnOnce() -> Result<T>,
+    describe: fn(&T) -> (&str, Vec<&str>),
+) -> Result<T> {
     #[cfg(feature = "tracing")]
     if told::wants_models() {
-        return told::model(build);
-    }
-    build()
-}
-
-/// Runs `make`, which makes a session.
-pub fn session(make: impl FnOnce() -> Result<Session>) -> Result<Session> {
-    #[cfg(feature = "tracing")]
-    if told::wants_models() {
-        return told::session(make);
+        return told::made(what, make, describe);
     }
     make()
 }
@@ -37,12 +30,12 @@ pub fn session(make: impl FnOnce() -> Result<Session>) -> Result<Session> {
 pub struct CallEvents(#[cfg(feature = "tracing")] Option<Box<told::Begun>>);
 
 impl CallEvents {
-    /// A call of the function of this signature begins.
-    #[cfg_attr(not(feature = "tracing"), expect(unused_variables, reason = "nobody is told"))]
+    /// A call of the function of this name begins.
+    #[cfg_attr(not(feature = "tracing"), expect(unused_variables, reason = "no subscriber is told"))]
     #[inline]
-    pub fn begin(signature: &Signature) -> CallEvents {
+    pub fn begin(function: &str) -> CallEvents {
         #[cfg(feature = "tracing")]
-        return CallEvents(told::wants_calls().then(|| Box::new(told::Begun::new(signature))));
+        return CallEvents(told::wants_calls().then(|| Box::new(told::Begun::new(function))));
         #[cfg(not(feature = "tracing"))]
         CallEvents()
     }
@@ -78,7 +71,7 @@ mod told {
 
     use tracing::{Level, Span};
 
-    use super::{Model, Result, Session, Signature};
+    use super::Result;
 
     const MODELS: &str = "vireo::model";
     const CALLS: &str = "vireo::call";
@@ -93,21 +86,16 @@ mod told {
     }
 
     #[cold]
-    pub fn model(build: impl FnOnce() -> Result<Model>) -> Result<Model> {
+    pub fn made<T>(
+        what: &'static str,
+        make: impl FnOnce() -> Result<T>,
+        describe: fn(&T) -> (&str, Vec<&str>),
+    ) -> Result<T> {
         let start = Instant::now();
-        let model = build()?;
-        let devices: Vec<&str> = model.devices().iter().map(|device| device.id()).collect();
-        tracing::debug!(target: MODELS, module = model.main().name(), ?devices, duration = ?start.elapsed(), "linked a model");
-        Ok(model)
-    }
-
-    #[cold]
-    pub fn session(make: impl FnOnce() -> Result<Session>) -> Result<Session> {
-        let start = Instant::now();
-        let session = make()?;
-        let module = session.model().main().name();
-        tracing::debug!(target: MODELS, module, duration = ?start.elapsed(), "made a session");
-        Ok(session)
+        let made = make()?;
+        let (module, devices) = describe(&made);
+        tracing::debug!(target: MODELS, module, ?devices, duration = ?start.elapsed(), "{what}");
+        Ok(made)
     }
 
     /// A call that has begun.
@@ -118,8 +106,8 @@ mod told {
     }
 
     impl Begun {
-        pub fn new(signature: &Signature) -> Begun {
-            let function = signature.name.clone();
+        pub fn new(function: &str) -> Begun {
+            let function = function.to_string();
             let span = tracing::debug_span!(target: CALLS, "call", function);
             Begun { function, span, start: Instant::now() }
         }

@@ -63,6 +63,11 @@ impl fmt::Debug for Model {
 }
 
 impl Model {
+    /// The name of its module and its devices, for events.
+    pub(crate) fn describe(&self) -> (&str, Vec<&str>) {
+        (self.main().name(), self.devices().iter().map(|device| device.id()).collect())
+    }
+
     /// A context of its modules, whose initialisers have run.
     pub(crate) fn context(&self) -> Result<Context> {
         self.0.linked.context(self.limits().clone()).map_err(|status| self.explain(status))
@@ -375,7 +380,7 @@ impl ModelBuilder {
     /// `NOT_FOUND` for devices, files and functions that are not there, `INCOMPATIBLE` for modules of other versions,
     /// failures of devices.
     pub fn build(self, main: Module) -> Result<Model> {
-        events::model(|| self.link(main))
+        events::made("linked a model", || self.link(main), Model::describe)
     }
 
     fn link(self, main: Module) -> Result<Model> {

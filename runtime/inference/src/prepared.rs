@@ -129,7 +129,7 @@ impl PreparedCall {
     /// # Errors
     /// The error of the program; there are no results then.
     pub fn run(&mut self) -> Result<()> {
-        CallEvents::begin(self.function.signature()).run(|| self.call())
+        CallEvents::begin(&self.function.signature().name).run(|| self.call())
     }
 
     fn call(&mut self) -> Result<()> {

@@ -128,7 +128,8 @@ impl Model {
     /// # Errors
     /// Any error of an initialiser; if the host lacks something that the program needs, it says what.
     pub fn session(&self) -> Result<Session> {
-        events::session(|| Ok(Session::new(self.clone(), self.context()?)))
+        let make = || Ok(Session::new(self.clone(), self.context()?));
+        events::made("made a session", make, |session| session.model().describe())
     }
 }
 

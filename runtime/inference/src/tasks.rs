@@ -70,7 +70,7 @@ impl Function {
         let call = self.vm_function().start(&arguments, limits.clone())?;
         let state = State::Running { call: Box::new(call.into_future()), done, limits };
         let signature = self.shared_signature().clone();
-        let events = CallEvents::begin(&signature);
+        let events = CallEvents::begin(&signature.name);
         Ok(Call { state, signature, events })
     }
 

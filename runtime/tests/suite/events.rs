@@ -86,7 +86,7 @@ fn models_sessions_and_calls_are_told() {
         lines,
         [
             r#"vireo::model linked a model module="module" devices=["local-sync"] duration"#,
-            r#"vireo::model made a session module="module" duration"#,
+            r#"vireo::model made a session module="module" devices=["local-sync"] duration"#,
             r#"vireo::call span call function="abs""#,
             "enter",
             "exit",
