@@ -21,7 +21,8 @@ pub enum WorkOrder {
     /// As it becomes ready, on several threads.
     #[default]
     Ready,
-    /// At random with this seed, one after the other: programs that lack an event fail.
+    /// At random with this seed among what is submitted, one after the other: programs that lack an event fail more
+    /// often.
     Random(u64),
 }
 
