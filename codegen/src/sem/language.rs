@@ -19,6 +19,16 @@ pub struct Language {
 }
 
 impl Language {
+    /// How the semantics of instructions on lanes of GPUs are written. Operands have the types of encodings (`b32`),
+    /// values those of semantics (`i32`).
+    pub(crate) const LANES: Language = Language {
+        integers: &[Scalar::I16, Scalar::I32, Scalar::I64],
+        floats: &[Scalar::F16, Scalar::F32, Scalar::F64],
+        has_bits: true,
+        unsigned: true,
+        converts_truths: false,
+    };
+
     /// The types that `sig` may stand for; for `regs[T]` and `bits(F)` those of `T` and `F`.
     pub(super) fn choices(&self, sig: Sig) -> Vec<Scalar> {
         let bit = [Scalar::Bool].into_iter().filter(|_| self.has_bits);

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::types::{
-    Access, Body, Encoding, Field, FieldKind, Fixed, Form, Gfx, IMPLICIT, Instruction, LANGUAGE, LeftOut, MemoryValue,
-    Mnemonics, Operand, OperandTy, PARTS, SPACES,
+    Access, Body, Encoding, Field, FieldKind, Fixed, Form, Gfx, IMPLICIT, Instruction, LeftOut, MemoryValue, Mnemonics,
+    Operand, OperandTy, PARTS, SPACES,
 };
 use super::{operands, words};
 use crate::diag::{Diagnostics, Origin};
@@ -250,7 +250,7 @@ fn results(
                 continue;
             }
         };
-        match sem::type_semantics(&text, &gfx.primitives, &LANGUAGE, &known, ty) {
+        match sem::type_semantics(&text, &gfx.primitives, &sem::Language::LANES, &known, ty) {
             Ok(expr) => results.push((name, expr)),
             Err(refusals) => {
                 for mut refusal in refusals {

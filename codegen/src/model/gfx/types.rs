@@ -4,17 +4,7 @@ use super::operands::Source;
 use super::words::{Choice, Word};
 use crate::diag::Origin;
 use crate::model::constant::Constant;
-use crate::sem::{Expr, Language, Scalar, Ty, Vocabulary};
-
-/// How the semantics of instructions are written. Operands have the types of encodings (`b32`), values those of
-/// semantics (`i32`).
-pub(super) const LANGUAGE: Language = Language {
-    integers: &[Scalar::I16, Scalar::I32, Scalar::I64],
-    floats: &[Scalar::F16, Scalar::F32, Scalar::F64],
-    has_bits: true,
-    unsigned: true,
-    converts_truths: false,
-};
+use crate::sem::{Expr, Ty, Vocabulary};
 
 /// Every entry of a folder of GPU instructions.
 #[derive(Clone, Debug, Default)]

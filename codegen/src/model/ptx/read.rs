@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::types::{
-    Bit, Body, CARRY, ExternalFunction, Form, Fragment, Handler, Instruction, LANGUAGE, Operand, OperandTy, Position,
-    Ptx, Refused, Since, SpecialRegister, Suffix, Type, Variant,
+    Bit, Body, CARRY, ExternalFunction, Form, Fragment, Handler, Instruction, Operand, OperandTy, Position, Ptx,
+    Refused, Since, SpecialRegister, Suffix, Type, Variant,
 };
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
@@ -436,7 +436,7 @@ impl Reader<'_> {
         let mut results = Vec::new();
         for (result, text) in &filled {
             let ty = typed.iter().find(|(name, _)| name == result)?.1;
-            match sem::type_semantics(text, &self.ptx.primitives, &LANGUAGE, &typed, ty) {
+            match sem::type_semantics(text, &self.ptx.primitives, &sem::Language::LANES, &typed, ty) {
                 Ok(expr) => results.push((result.clone(), expr)),
                 Err(refusals) => {
                     for refusal in refusals {

@@ -2,16 +2,7 @@
 
 use crate::diag::Origin;
 use crate::model::constant::Constant;
-use crate::sem::{Expr, Language, Scalar, Ty, Vocabulary};
-
-/// How the semantics of instructions are written.
-pub(super) const LANGUAGE: Language = Language {
-    integers: &[Scalar::I16, Scalar::I32, Scalar::I64],
-    floats: &[Scalar::F16, Scalar::F32, Scalar::F64],
-    has_bits: true,
-    unsigned: true,
-    converts_truths: false,
-};
+use crate::sem::{Expr, Ty, Vocabulary};
 
 /// The implicit bit of each lane that a carry goes through.
 pub(super) const CARRY: &str = "carry";

@@ -4,6 +4,7 @@
 mod atomic;
 pub(crate) mod control;
 #[cfg(test)]
+#[path = "../../../../../tests/support/primitive_examples.rs"]
 pub(crate) mod examples;
 pub(crate) mod lanes;
 mod matrix;

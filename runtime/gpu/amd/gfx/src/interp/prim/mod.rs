@@ -5,6 +5,7 @@ mod angles;
 mod division;
 mod special;
 #[cfg(test)]
+#[path = "../../../../../../tests/support/primitive_examples.rs"]
 pub(crate) mod tests;
 
 pub(crate) use angles::*;
