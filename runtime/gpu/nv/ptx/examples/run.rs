@@ -21,7 +21,7 @@ unsafe impl Memory for Buffers {
         let index = (address / STEP).checked_sub(1)?;
         let words = self.0.get(index as usize)?;
         let (length, host) = (words.len() as u64 * 8, words.as_ptr().cast::<u8>().cast_mut());
-        Some(Region { start: (index + 1) * STEP, length, host, writable: true })
+        Some(Region { start: (index + 1) * STEP, length, host, writable: true, padding: 0 })
     }
 }
 

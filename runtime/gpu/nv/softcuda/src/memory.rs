@@ -8,11 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vireo_core::pages::PageMapping;
 use vireo_cuda::result::CuResult;
 use vireo_cuda::types::TEXTURE_ALIGNMENT;
+use vireo_simt::memory::WIDEST;
 use vireo_soft::memory::GRANULE;
 use vireo_soft::memory::backing::Backing;
 use vireo_soft::memory::map::{Allocation, Kind};
 
 use crate::api::{MemoryMap, Outcome};
+use crate::options::Bounds;
 
 /// The kind of memory of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,21 +65,20 @@ pub(crate) struct Memory {
     details: Mutex<BTreeMap<u64, Detail>>,
     used: Vec<AtomicU64>,
     limit: u64,
-    /// Accesses may pass the end of an allocation up to the next multiple of this.
-    granule: u64,
+    bounds: Bounds,
     /// For each device, a bit for each device that may access its memory.
     peers: Vec<AtomicU64>,
 }
 
 impl Memory {
     /// The memory of `devices` devices with `limit` bytes each.
-    pub(crate) fn new(devices: u32, limit: u64, has_loose_bounds: bool) -> Self {
+    pub(crate) fn new(devices: u32, limit: u64, bounds: Bounds) -> Self {
         Memory {
             map: MemoryMap::default(),
             details: Mutex::default(),
             used: (0..devices).map(|_| AtomicU64::new(0)).collect(),
             limit,
-            granule: if has_loose_bounds { TEXTURE_ALIGNMENT } else { 1 },
+            bounds,
             peers: (0..devices).map(|device| AtomicU64::new(1 << device)).collect(),
         }
     }
@@ -148,10 +149,15 @@ impl Memory {
         let start = pages.base().as_ptr().expose_provenance() as u64;
         let kind = Kind::Pool(detail.pool);
         let mask = self.mask(detail.sort, detail.device);
-        // Unless bounds are loose, its length is what was asked for, so that accesses past the end are found. A page
-        // has whole granules.
-        let length = detail.size.next_multiple_of(self.granule);
-        let allocation = Allocation::new(start, length, kind, detail.device, mask, Backing::of(Arc::new(pages)));
+        // A page has whole granules of either kind.
+        let length = match self.bounds {
+            Bounds::Granule => detail.size.next_multiple_of(TEXTURE_ALIGNMENT),
+            Bounds::Exact | Bounds::Vector => detail.size,
+        };
+        let mut allocation = Allocation::new(start, length, kind, detail.device, mask, Backing::of(Arc::new(pages)));
+        if self.bounds == Bounds::Vector {
+            allocation.padding = length.next_multiple_of(WIDEST) - length;
+        }
         // The details come first: a thread that finds the allocation finds them.
         self.details().insert(start, *detail);
         match self.map.insert(allocation) {

@@ -26,6 +26,19 @@ pub enum WorkOrder {
     Random(u64),
 }
 
+/// How far an access may pass the end of an allocation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bounds {
+    /// Not at all.
+    Exact,
+    /// An aligned load of at most 16 bytes that begins in it may end after it. Compilers widen loads so: LLVM reads
+    /// four elements at once of a vector with a length of three, as on hardware no memory ends inside of 16 bytes.
+    #[default]
+    Vector,
+    /// Every access may, up to the next multiple of 512 bytes, as on hardware.
+    Granule,
+}
+
 /// A call that fails on purpose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -48,9 +61,8 @@ pub struct Options {
     pub memory: u64,
     /// Whether devices have memory pools.
     pub pools: bool,
-    /// Whether accesses may pass the end of an allocation as far as hardware lets them: up to the next multiple of 512
-    /// bytes.
-    pub has_loose_bounds: bool,
+    /// Where memory ends for kernels and copies.
+    pub bounds: Bounds,
     /// The version of the driver, 1000 times the major and 10 times the minor number.
     pub version: u32,
     /// The order of work.
@@ -72,7 +84,7 @@ impl Default for Options {
             sm: 86,
             memory: 8 << 30,
             pools: true,
-            has_loose_bounds: false,
+            bounds: Bounds::default(),
             version: 12_090,
             order: WorkOrder::default(),
             threads: 0,
@@ -131,7 +143,8 @@ impl FromStr for Options {
                 "memory" => options.memory = setting.bytes()?,
                 "pools" => options.pools = setting.choice(&[("on", true), ("off", false)])?,
                 "bounds" => {
-                    options.has_loose_bounds = setting.choice(&[("exact", false), ("granule", true)])?;
+                    let choices = [("exact", Bounds::Exact), ("vector", Bounds::Vector), ("granule", Bounds::Granule)];
+                    options.bounds = setting.choice(&choices)?;
                 }
                 "version" => options.version = setting.number()?,
                 "order" => {
@@ -192,7 +205,7 @@ mod tests {
             sm: 89,
             memory: 1 << 30,
             pools: false,
-            has_loose_bounds: true,
+            bounds: Bounds::Granule,
             version: 12_040,
             order: WorkOrder::Random(7),
             threads: 1,
@@ -216,7 +229,7 @@ mod tests {
             ("sm=90", "sm: `90` is not one of 60, 80, 86, 89"),
             ("memory=1", "memory: 1 bytes are less than 1 MiB"),
             ("pools=no", "pools: `no` is not on or off"),
-            ("bounds=no", "bounds: `no` is not exact or granule"),
+            ("bounds=no", "bounds: `no` is not exact, vector or granule"),
             ("order=random:x", "order: `x` is not a seed"),
             ("order=any", "order: `any` is not ready or random"),
             ("fail=cuInit:1", "fail: `cuInit:1` is not FUNCTION:CALL:STATUS"),

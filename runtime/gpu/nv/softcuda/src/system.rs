@@ -200,7 +200,7 @@ impl System {
             file.ok().map(|file| WrittenTrace::new(Box::new(BufWriter::new(file))))
         });
         System {
-            memory: Memory::new(options.devices, options.memory, options.has_loose_bounds),
+            memory: Memory::new(options.devices, options.memory, options.bounds),
             crew: Crew::new(options.order),
             pool: Pool::default(),
             devices,

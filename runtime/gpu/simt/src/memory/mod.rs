@@ -83,10 +83,16 @@ pub struct Region {
     pub host: *mut u8,
     /// False if kernels may only read it.
     pub writable: bool,
+    /// How many bytes after its end a load may read that begins in it, is aligned to its length, and is no longer than
+    /// [`WIDEST`]. Compilers join loads to such a one, as no memory ends inside of it on hardware.
+    pub padding: u64,
 }
 
+/// Bytes of the longest load that may pass the end of a region into its padding.
+pub const WIDEST: u64 = 16;
+
 impl Region {
-    const NONE: Region = Region { start: 0, length: 0, host: std::ptr::null_mut(), writable: false };
+    const NONE: Region = Region { start: 0, length: 0, host: std::ptr::null_mut(), writable: false, padding: 0 };
 
     /// The host's address of the bytes, if all of them are in the allocation.
     #[inline(always)]
@@ -94,13 +100,20 @@ impl Region {
         let offset = address.wrapping_sub(self.start);
         (offset < self.length && self.length - offset >= length).then(|| self.host.wrapping_add(offset as usize))
     }
+
+    /// The same for a load that may pass the end.
+    fn at_padded(&self, address: u64, length: u64) -> Option<*mut u8> {
+        let offset = address.wrapping_sub(self.start);
+        let is_widened = offset < self.length && length <= WIDEST && address.is_multiple_of(length);
+        (is_widened && self.length - offset + self.padding >= length).then(|| self.host.wrapping_add(offset as usize))
+    }
 }
 
 /// The allocations that a kernel may access.
 ///
 /// # Safety
-/// A [`Region`] that was returned stays mapped, readable, and writable if it says so, until the last [`Port`] to this
-/// memory is dropped. There are no Rust references to its bytes meanwhile, except to atomics.
+/// A [`Region`] that was returned stays mapped with its padding, readable, and writable if it says so, until the last
+/// [`Port`] to this memory is dropped. There are no Rust references to its bytes meanwhile, except to atomics.
 pub unsafe trait Memory: Sync {
     /// The allocation that `address` is in.
     fn region(&self, address: u64) -> Option<Region>;
@@ -197,7 +210,8 @@ impl<'a> Port<'a> {
             self.recent[0] = region;
         }
         let region = &self.recent[0];
-        let host = region.at(address, u64::from(length)).ok_or(fault(Refusal::Unmapped))?;
+        let padded = || (access == Access::Load).then(|| region.at_padded(address, u64::from(length))).flatten();
+        let host = region.at(address, u64::from(length)).or_else(padded).ok_or(fault(Refusal::Unmapped))?;
         if access != Access::Load && !region.writable {
             return Err(fault(Refusal::ReadOnly));
         }
@@ -365,7 +379,10 @@ mod tests {
             let half = u64::from(address >= 0x1000 + length);
             let start = 0x1000 + half * length;
             let host = self.0.as_ptr().cast::<u8>().cast_mut().wrapping_add((half * length) as usize);
-            let region = Region { start, length, host, writable: half == 0 };
+            // The last word of the second half is padding.
+            let padding = 4 * half;
+            let length = length - padding;
+            let region = Region { start, length, host, writable: half == 0, padding };
             region.at(address, 1).map(|_| region)
         }
     }
@@ -407,6 +424,36 @@ mod tests {
         assert_eq!(port.load_words::<1>(0x103D), Err(refused(0x103D, 4, Access::Load, Refusal::Unmapped)));
         assert_eq!(port.load_words::<2>(u64::MAX - 3), Err(refused(u64::MAX - 3, 8, Access::Load, Refusal::Unmapped)));
         assert_eq!(port.atomic_u32(0x1002, |old| old), Err(refused(0x1002, 4, Access::Atomic, Refusal::Unaligned)));
+    }
+
+    #[test]
+    fn an_aligned_load_that_begins_in_an_allocation_may_end_in_its_padding() {
+        let memory = words(8);
+        let mut port = Port::new(&memory);
+        let refused = |address, length, access, why| Fault { address, length, access, why };
+        assert_eq!(port.load_words::<4>(0x1030), Ok([0; 4]));
+        assert_eq!(port.load_words::<2>(0x1038), Ok([0; 2]));
+        assert_eq!(port.load_words::<2>(0x1030), Ok([0; 2]));
+        assert_eq!(
+            port.load_words::<4>(0x1034),
+            Err(refused(0x1034, 16, Access::Load, Refusal::Unmapped)),
+            "not aligned"
+        );
+        assert_eq!(
+            port.load_words::<1>(0x103C),
+            Err(refused(0x103C, 4, Access::Load, Refusal::Unmapped)),
+            "begins in the padding"
+        );
+        assert_eq!(
+            port.load_words::<8>(0x1020),
+            Err(refused(0x1020, 32, Access::Load, Refusal::Unmapped)),
+            "longer than any instruction"
+        );
+        assert_eq!(
+            port.store_words(0x1038, [0; 2]),
+            Err(refused(0x1038, 8, Access::Store, Refusal::Unmapped)),
+            "a store"
+        );
     }
 
     #[test]

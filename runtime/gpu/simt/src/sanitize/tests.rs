@@ -16,7 +16,7 @@ struct Words(Box<[AtomicU64]>);
 unsafe impl Memory for Words {
     fn region(&self, address: u64) -> Option<Region> {
         let (length, host) = (self.0.len() as u64 * 8, self.0.as_ptr().cast::<u8>().cast_mut());
-        let region = Region { start: BASE, length, host, writable: true };
+        let region = Region { start: BASE, length, host, writable: true, padding: 0 };
         (address.wrapping_sub(BASE) < length).then_some(region)
     }
 }

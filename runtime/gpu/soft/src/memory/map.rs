@@ -49,6 +49,8 @@ pub struct Allocation {
     pub id: u64,
     /// Its bytes.
     pub length: u64,
+    /// Bytes of its pages after its end that a load may read which begins in it.
+    pub padding: u64,
     /// Its kind.
     pub kind: Kind,
     /// The index of the agent that owns it.
@@ -77,6 +79,7 @@ impl Allocation {
             start,
             id: IDS.fetch_add(1, Ordering::Relaxed),
             length,
+            padding: 0,
             kind,
             owner,
             flags: 0,

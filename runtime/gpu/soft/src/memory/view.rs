@@ -30,7 +30,8 @@ impl<'a, A: Api> AgentView<'a, A> {
     fn region_of(&self, allocation: &Allocation) -> Option<Region> {
         let readable = allocation.readers.load(Ordering::Relaxed) & self.mask != 0;
         let writable = allocation.writers.load(Ordering::Relaxed) & self.mask != 0;
-        let region = Region { start: allocation.start, length: allocation.length, host: allocation.device(), writable };
+        let Allocation { start, length, padding, .. } = *allocation;
+        let region = Region { start, length, host: allocation.device(), writable, padding };
         readable.then_some(region)
     }
 

@@ -54,7 +54,7 @@ unsafe impl Memory for Buffers {
         self.0.iter().find_map(|buffer| {
             let (start, length) = (buffer.address(), buffer.length as u64);
             let host = buffer.words.as_ptr().cast::<u8>().cast_mut();
-            let region = Region { start, length, host, writable: buffer.writable };
+            let region = Region { start, length, host, writable: buffer.writable, padding: 0 };
             (address.wrapping_sub(start) < length).then_some(region)
         })
     }

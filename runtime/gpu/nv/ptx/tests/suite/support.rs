@@ -19,7 +19,7 @@ unsafe impl Memory for Buffers {
         let words = self.0.get(index as usize)?;
         let start = FIRST + index * STEP;
         let (length, host) = (words.len() as u64 * 8, words.as_ptr().cast::<u8>().cast_mut());
-        (address - start < length).then_some(Region { start, length, host, writable: true })
+        (address - start < length).then_some(Region { start, length, host, writable: true, padding: 0 })
     }
 }
 

@@ -51,6 +51,16 @@ $done:
   st.global.u32 [%rd1], %r1;
   ret;
 }
+.visible .entry wide(.param .u64 from, .param .u64 to)
+{
+  .reg .b32 %r<5>;
+  .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [from];
+  ld.param.u64 %rd2, [to];
+  ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%rd1];
+  st.global.v4.u32 [%rd2], {%r1, %r2, %r3, %r4};
+  ret;
+}
 .visible .entry forever()
 {
 $again:
@@ -169,6 +179,25 @@ fn an_error_of_work_stays_with_its_context() {
     }
 }
 
+/// LLVM reads four elements at once where three are left: 16 bytes that are aligned are never at the end of a page.
+#[test]
+fn an_aligned_load_may_pass_the_end_of_memory_and_a_store_may_not() {
+    for (bytes, target, status) in [(12, 16, CuResult::SUCCESS), (16, 12, CuResult::ERROR_ILLEGAL_ADDRESS)] {
+        let machine = Machine::new();
+        let wide = machine.function(machine.module(TEXT), c"wide");
+        let (from, to) = (machine.memory(bytes), machine.memory(target));
+        machine.write(from, &[1, 2, 3]);
+        // SAFETY: the kernel has these parameters.
+        unsafe {
+            ok(launch(wide, 1, 1, CuStream(0), &mut [from, to]));
+            assert_eq!(cuCtxSynchronize(), status);
+        }
+        if status == CuResult::SUCCESS {
+            assert_eq!(machine.read(to, 3), [1, 2, 3]);
+        }
+    }
+}
+
 #[test]
 fn variables_have_addresses_and_first_values() {
     let machine = Machine::new();
@@ -218,7 +247,7 @@ fn linked_code_is_a_library() {
         });
         ok(cuLinkDestroy(state));
         let kernel = get(|kernel: *mut CuKernel| cuLibraryGetKernel(kernel, library, c"add".as_ptr().cast()));
-        assert_eq!(get(|count: *mut u32| cuLibraryGetKernelCount(count, library)), 3);
+        assert_eq!(get(|count: *mut u32| cuLibraryGetKernelCount(count, library)), 4);
         let (mut offset, mut bytes) = (0, 0);
         ok(cuKernelGetParamInfo(kernel, 2, &raw mut offset, &raw mut bytes));
         assert_eq!((offset, bytes), (12, 4));

@@ -246,7 +246,7 @@ mod tests {
     unsafe impl Memory for Bytes {
         fn region(&self, address: u64) -> Option<Region> {
             let (length, host) = (self.0.len() as u64 / 2, self.0.as_ptr().cast::<u8>().cast_mut());
-            let first = Region { start: START, length, host, writable: true };
+            let first = Region { start: START, length, host, writable: true, padding: 0 };
             let start = START + length;
             let second = Region { start, host: host.wrapping_add(length as usize), writable: false, ..first };
             [first, second].into_iter().find(|region| address.wrapping_sub(region.start) < length)
