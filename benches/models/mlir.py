@@ -410,7 +410,10 @@ class Loop:
 
 
 # Steps of formulas that are not of the arith dialect.
-MATH = {"exp", "log", "tanh", "erf", "sqrt", "rsqrt", "absf"}
+MATH = {
+    *("absf", "ceil", "cos", "erf", "exp", "exp2", "expm1", "floor", "log", "log1p", "log2"),
+    *("roundeven", "rsqrt", "sin", "sqrt", "tanh"),
+}
 
 
 def steps(formula: str, arguments: Sequence[str], out: str = "%out", element: str = "f32") -> tuple[list[str], str]:
