@@ -139,7 +139,9 @@ def formula(d: Draw, operands: str, element: str) -> str:
             elif d.often(0.3):
                 value = step(f"absf {value}")
                 value = step(f"addf {value}, {step('constant 0.25')}")
-                value = step(f"{d.one(*POSITIVE)} {value}")
+                # The compiler finds no `log2` of f64 for the host.
+                known = [one for one in POSITIVE if (one, element) != ("log2", "f64")]
+                value = step(f"{d.one(*known)} {value}")
             else:
                 # Without a bound, powers of powers pass what the type holds.
                 value = step(f"minimumf {value}, {step('constant 2.0')}")
