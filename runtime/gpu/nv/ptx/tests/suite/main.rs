@@ -4,6 +4,7 @@ mod basics;
 mod census;
 mod compiled;
 mod forms;
+mod limits;
 mod mutants;
 mod reference;
 mod soft;
