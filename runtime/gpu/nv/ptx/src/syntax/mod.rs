@@ -8,5 +8,6 @@ mod tree;
 
 pub use parser::parse;
 pub use tree::{
-    Body, Function, Guard, Initial, Instruction, Linkage, Name, Operand, RegisterId, Source, Variable, VariableSpace,
+    Body, Function, Guard, Initial, Instruction, Linkage, Name, Operand, RegisterId, Source, Table, Variable,
+    VariableSpace,
 };
