@@ -19,14 +19,14 @@ impl<'a> Lower<'_, 'a> {
         let [index, Operand::Name(Name::Global(name), 0)] = operands else {
             return self.invalid("expected a number and the name of a list of labels");
         };
-        let Some((number, Table::Labels(labels))) = self.context.body.table(self.scope, name) else {
+        let Some((number, (scope, Table::Labels(labels)))) = self.context.body.table(self.scope, name) else {
             return self.invalid(format!("there is no list of labels `{name}`"));
         };
         let index = self.source(index, Type::B32, false)?;
         if self.out.tables.get(number as usize).is_some_and(Vec::is_empty) {
             let mut statements = Vec::with_capacity(labels.len());
             for label in labels {
-                match self.context.body.label(self.scope, label) {
+                match self.context.body.label(*scope, label) {
                     Some(at) => statements.push(at),
                     None => return self.invalid(format!("there is no label `{label}`")),
                 }
@@ -46,7 +46,7 @@ impl<'a> Lower<'_, 'a> {
         arguments: &[Operand<'a>],
         name: &str,
     ) -> Lowered<()> {
-        let Some((_, table)) = self.context.body.table(self.scope, name) else {
+        let Some((_, (_, table))) = self.context.body.table(self.scope, name) else {
             return self.invalid(format!("there is no list of functions or prototype `{name}`"));
         };
         if let Table::Prototype(formal_results, parameters) = table {

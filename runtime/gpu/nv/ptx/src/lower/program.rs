@@ -37,7 +37,7 @@ fn callees(symbols: &Symbols<'_>, id: FunctionId, body: &Body<'_>) -> BTreeSet<F
             }
         }
     }
-    for table in tables.into_iter().filter_map(|number| body.table_list.get(number as usize)) {
+    for (_, table) in tables.into_iter().filter_map(|number| body.table_list.get(number as usize)) {
         called.extend(symbols.candidates(id.0, table).iter().flat_map(|candidates| candidates.iter()));
     }
     called

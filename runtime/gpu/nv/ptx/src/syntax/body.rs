@@ -247,7 +247,7 @@ impl<'a> Reader<'a, '_> {
         };
         self.parser.expect(';')?;
         let (scope, number) = (self.scope(), self.body.table_list.len() as u32);
-        self.body.table_list.push(table);
+        self.body.table_list.push((scope, table));
         match self.body.tables.insert((scope, name), number) {
             Some(_) => Err(LoadError::invalid(line, format!("`{name}` is there twice"))),
             None => Ok(()),

@@ -80,6 +80,16 @@ pub enum Initial<'a> {
     Address(&'a str, i64),
 }
 
+impl<'a> Initial<'a> {
+    /// The variable or function whose address it is.
+    pub fn name(&self) -> Option<&'a str> {
+        match self {
+            Initial::Bits(_) => None,
+            Initial::Address(name, _) => Some(name),
+        }
+    }
+}
+
 /// The number of a register in a function.
 pub type RegisterId = u32;
 
@@ -121,8 +131,8 @@ pub struct Body<'a> {
     pub labels: HashMap<(u32, &'a str), u32>,
     /// The lists of targets and the prototypes of a scope, each with its number.
     pub tables: HashMap<(u32, &'a str), u32>,
-    /// Those, in their order.
-    pub table_list: Vec<Table<'a>>,
+    /// Those in their order, each with the scope that it is in.
+    pub table_list: Vec<(u32, Table<'a>)>,
 }
 
 /// The targets that an instruction with one in a register names beside it.
@@ -142,8 +152,8 @@ impl<'a> Body<'a> {
         self.seen(&self.labels, scope, name)
     }
 
-    /// The number of a list of targets or prototype, as it is seen from a scope, and the list.
-    pub fn table(&self, scope: u32, name: &str) -> Option<(u32, &Table<'a>)> {
+    /// The number of a list of targets or prototype, as it is seen from a scope, and the list with its scope.
+    pub fn table(&self, scope: u32, name: &str) -> Option<(u32, &(u32, Table<'a>))> {
         let number = self.seen(&self.tables, scope, name)?;
         Some((number, self.table_list.get(number as usize)?))
     }

@@ -7,6 +7,7 @@ mod forms;
 mod indirect;
 mod limits;
 mod mutants;
+mod print;
 mod reference;
 mod soft;
 mod support;
