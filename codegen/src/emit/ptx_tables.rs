@@ -9,7 +9,7 @@ use quote::{format_ident, quote};
 use crate::camel_case::camel_case;
 use crate::emit::constants::constant;
 use crate::emit::file::{GeneratedFile, comment, source};
-use crate::model::ptx::{Bit, Body, ExternalFunction, Instruction, OperandTy, Ptx, Suffix, Type, Variant};
+use crate::model::ptx::{Bit, Body, ExternalFunction, Instruction, OperandTy, Ptx, Suffix, Tile, Type, Variant};
 
 /// The files of this artifact.
 pub fn emit(ptx: &Ptx) -> Vec<GeneratedFile> {
@@ -270,5 +270,31 @@ fn fragments(ptx: &Ptx) -> TokenStream {
             pub static #name: Fragment = Fragment { row: #row, column: #column, places: OnceLock::new() };
         }
     });
-    quote!(#(#fragments)*)
+    let values = |class: &str| ptx.suffixes.iter().find(|suffix| suffix.name == class).map(|suffix| &suffix.values);
+    let [matrices, shapes] = Tile::CLASSES.map(|class| values(class).map_or(&[][..], Vec::as_slice));
+    let tiles = ptx.fragments.iter().flat_map(|fragment| {
+        let name = format_ident!("{}", fragment.name.to_ascii_uppercase());
+        fragment.tiles.iter().map(move |tile| {
+            let (matrix, shape) = (variant(&matrices[tile.matrix]), variant(&shapes[tile.shape]));
+            let (ty, registers) = (variant(&ptx.types[tile.ty].name), Literal::u32_unsuffixed(tile.registers));
+            quote! {
+                Tile {
+                    matrix: MatrixSuffix::#matrix,
+                    shape: ShapeSuffix::#shape,
+                    ty: Type::#ty,
+                    registers: #registers,
+                    fragment: &#name,
+                }
+            }
+        })
+    });
+    let tiles: Vec<TokenStream> = tiles.collect();
+    // A set without such matrices has no suffixes for them, either.
+    let tiles = (!tiles.is_empty()).then(|| {
+        quote! {
+            /// The matrices of products that a warp loads, multiplies and stores.
+            pub static TILES: &[Tile] = &[#(#tiles),*];
+        }
+    });
+    quote!(#(#fragments)* #tiles)
 }

@@ -35,9 +35,19 @@ const DECLARED: &str = "\
   values: [sat]
   doc: The result is limited.
 
+- suffix: matrix
+  values: [a, b]
+  doc: The matrix.
+
+- suffix: shape
+  values: [m4n2k2]
+  doc: The sizes.
+
 - fragment: small
   row: l0 e0
   column: l1
+  tiles:
+    - {matrix: a, shape: m4n2k2, types: [u32, s32], registers: 2}
   doc: A matrix.
 
 - special_register: laneid
@@ -118,6 +128,7 @@ fn forms_that_compute_the_same_share_a_handler() {
     assert!(text("ptx/interp/all.rs").contains("lanes::run2(warp, inst, |a: u32, b: u32| prim::limited_add(a, b))"));
     assert!(text("ptx/interp/all.rs").contains("packed::of_halves([part(a[0], b[0]), part(a[1], b[1])])"));
     assert!(text("ptx/fragments.rs").contains("row: &[Bit::Lane(0), Bit::Element(0)]"));
+    assert_eq!(text("ptx/fragments.rs").matches("matrix: MatrixSuffix::A").count(), 2, "one for each type");
     assert!(text("ptx/suffixes.rs").contains("pub enum SatSuffix"));
 }
 
@@ -150,6 +161,8 @@ fn what_breaks_a_rule_is_refused() {
         ("lane: i32", "lane: i33", "`i33` is no type of a lane"),
         ("kind: packed", "kind: pack", "`pack` is no kind of types"),
         ("row: l0 e0", "row: l0 x0", "`x0` is no bit: expected l0 to l4 of the lane or e0 to e4 of the element"),
+        ("matrix: a", "matrix: c", "`c` is no suffix of the class `matrix`"),
+        ("types: [u32, s32]", "types: [u31]", "`u31` is no suffix of the class `type`"),
         ("  types: true\n", "", "a class of suffixes has either `values` or `types: true`"),
         ("- special_register", "- register", "unknown kind of entry `register`"),
     ] {

@@ -11,7 +11,7 @@ mod types;
 
 pub use types::{
     Bit, Body, ExternalFunction, Form, Fragment, Handler, Instruction, Operand, OperandTy, Position, Ptx, Refused,
-    Since, SpecialRegister, Suffix, Type, Variant,
+    Since, SpecialRegister, Suffix, Tile, Type, Variant,
 };
 
 use crate::diag::Diagnostics;

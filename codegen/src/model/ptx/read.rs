@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::types::{
     Bit, Body, CARRY, ExternalFunction, Form, Fragment, Handler, Instruction, Operand, OperandTy, Position, Ptx,
-    Refused, Since, SpecialRegister, Suffix, Type, Variant,
+    Refused, Since, SpecialRegister, Suffix, Tile, Type, Variant,
 };
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
@@ -52,7 +52,18 @@ struct RawFragment {
     fragment: String,
     row: String,
     column: String,
+    #[serde(default)]
+    tiles: Vec<RawTile>,
     doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawTile {
+    matrix: String,
+    shape: String,
+    types: Vec<String>,
+    registers: u32,
 }
 
 #[derive(Deserialize)]
@@ -127,7 +138,7 @@ pub(super) fn all(name: &str, entries: &[Entry], primitives: Vocabulary, diagnos
                     origin: entry.origin.clone(),
                 }));
             }
-            "fragment" => ptx.fragments.extend(fragment(entry, diagnostics)),
+            "fragment" => {}
             "refused" => ptx.refused.extend(entry.parse(diagnostics).map(|raw: RawRefused| Refused {
                 name: raw.refused,
                 opcodes: raw.opcodes,
@@ -147,6 +158,10 @@ pub(super) fn all(name: &str, entries: &[Entry], primitives: Vocabulary, diagnos
             (false, false) => {}
             _ => diagnostics.error(&suffix.origin, "a class of suffixes has either `values` or `types: true`"),
         }
+    }
+    for entry in entries.iter().filter(|entry| entry.kind == "fragment") {
+        let read = fragment(&ptx, entry, diagnostics);
+        ptx.fragments.extend(read);
     }
     for entry in entries.iter().filter(|entry| entry.kind == "instruction") {
         let read = Reader { ptx: &mut ptx, entry, diagnostics }.instruction();
@@ -188,7 +203,7 @@ fn external(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<ExternalFunc
     Some(ExternalFunction { name: raw.external_function, ends: raw.ends, doc: raw.doc, origin })
 }
 
-fn fragment(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Fragment> {
+fn fragment(ptx: &Ptx, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Fragment> {
     let raw: RawFragment = entry.parse(diagnostics)?;
     let mut bits = |key: &str, text: &str| {
         let mut read = Vec::new();
@@ -207,7 +222,29 @@ fn fragment(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Fragment> {
         read
     };
     let (row, column) = (bits("row", &raw.row), bits("column", &raw.column));
-    Some(Fragment { name: raw.fragment, row, column, doc: raw.doc, origin: entry.origin.clone() })
+    let tiles = raw.tiles.iter().enumerate().flat_map(|(index, tile)| tiles(ptx, entry, index, tile, diagnostics));
+    let tiles = tiles.collect();
+    Some(Fragment { name: raw.fragment, row, column, tiles, doc: raw.doc, origin: entry.origin.clone() })
+}
+
+/// The tiles of an entry, one for each type.
+fn tiles(ptx: &Ptx, entry: &Entry, index: usize, raw: &RawTile, diagnostics: &mut Diagnostics) -> Vec<Tile> {
+    let mut find = |class: &str, value: &str| {
+        let values = ptx.suffixes.iter().find(|suffix| suffix.name == class).map_or(&[][..], |suffix| &suffix.values);
+        let found = values.iter().position(|other| other == value);
+        if found.is_none() {
+            let message = format!("`{value}` is no suffix of the class `{class}`");
+            let origin = entry.item_origin("tiles", index);
+            diagnostics.unknown(&origin, value, message, values.iter().map(String::as_str));
+        }
+        found
+    };
+    let [matrix_class, shape_class] = Tile::CLASSES;
+    let (Some(matrix), Some(shape)) = (find(matrix_class, &raw.matrix), find(shape_class, &raw.shape)) else {
+        return Vec::new();
+    };
+    let types: Vec<usize> = raw.types.iter().filter_map(|ty| find("type", ty)).collect();
+    types.into_iter().map(|ty| Tile { matrix, shape, ty, registers: raw.registers }).collect()
 }
 
 struct Reader<'a> {

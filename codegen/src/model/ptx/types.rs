@@ -210,10 +210,30 @@ pub struct Fragment {
     pub row: Vec<Bit>,
     /// Those of the column.
     pub column: Vec<Bit>,
+    /// The matrices of `wmma` that have it.
+    pub tiles: Vec<Tile>,
     /// Its documentation.
     pub doc: String,
     /// Where it is declared.
     pub origin: Origin,
+}
+
+/// A matrix of a product that a warp loads, multiplies and stores.
+#[derive(Clone, Debug)]
+pub struct Tile {
+    /// The index of the matrix among the suffixes of [`Tile::CLASSES`].
+    pub matrix: usize,
+    /// That of the sizes of the product.
+    pub shape: usize,
+    /// That of the type of elements.
+    pub ty: usize,
+    /// Registers of a lane: more than its elements need if the matrix is there several times.
+    pub registers: u32,
+}
+
+impl Tile {
+    /// The classes of suffixes that name a matrix and the sizes.
+    pub const CLASSES: [&str; 2] = ["matrix", "shape"];
 }
 
 /// A function that the machine has.

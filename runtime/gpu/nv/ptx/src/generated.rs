@@ -25,7 +25,8 @@ pub mod registers {
 pub mod fragments {
     use std::sync::OnceLock;
 
-    use crate::isa::{Bit, Fragment};
+    use super::suffixes::{MatrixSuffix, ShapeSuffix, Type};
+    use crate::isa::{Bit, Fragment, Tile};
 
     include!(concat!(env!("OUT_DIR"), "/ptx/fragments.rs"));
 }

@@ -1,7 +1,7 @@
 //! The types of the generated tables, and forms: an opcode with its suffixes, looked up in them.
 
 use crate::generated::instructions::{INSTRUCTIONS, REFUSED, Special};
-use crate::generated::suffixes::{Class, Type};
+use crate::generated::suffixes::{Class, MatrixSuffix, ShapeSuffix, Type};
 
 /// An instruction.
 #[derive(Debug)]
@@ -101,6 +101,21 @@ pub struct Fragment {
     pub column: &'static [Bit],
     /// Row and column of each element of each lane, once they were wanted.
     pub places: std::sync::OnceLock<Box<[(u8, u8)]>>,
+}
+
+/// A matrix of a product that a warp loads, multiplies and stores.
+#[derive(Debug)]
+pub struct Tile {
+    /// Which one of the product.
+    pub matrix: MatrixSuffix,
+    /// The sizes of the product.
+    pub shape: ShapeSuffix,
+    /// The type of elements.
+    pub ty: Type,
+    /// Registers of a lane: more than its elements need if the matrix is there several times.
+    pub registers: u32,
+    /// Where its elements are.
+    pub fragment: &'static Fragment,
 }
 
 impl Fragment {

@@ -105,6 +105,11 @@ pub fn fcopysign<F: Signed>(value: F, sign: F) -> F {
 }
 
 #[inline(always)]
+pub fn fwith_product_of_signs<F: Signed>(value: F, first: F, second: F) -> F {
+    if first.is_negative() == second.is_negative() { value } else { value.negated() }
+}
+
+#[inline(always)]
 pub fn saturate_unit<F: Float>(value: F) -> F {
     let wide = value.wide();
     // NaN is no more than zero, either.

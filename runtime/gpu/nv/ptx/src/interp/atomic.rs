@@ -1,8 +1,10 @@
 //! Atomic accesses, lane by lane.
 
+use std::sync::{Mutex, PoisonError};
+
 use vireo_simt::prim::{self, F16};
 use vireo_simt::row::lanes;
-use vireo_simt::{Access, Fault, Refusal};
+use vireo_simt::{Access, Fault, Refusal, Row};
 
 use super::memory::{Addresses, Space, fault, shown};
 use crate::generated::limits::{LOCAL_WINDOW, SHARED_WINDOW};
@@ -157,5 +159,51 @@ pub(crate) fn atomic(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Nex
             Ok(_) => {}
         }
     }
+    Next::Continue
+}
+
+/// Held by accesses of 128 bits, which are atomic among themselves.
+static QUADS: Mutex<()> = Mutex::new(());
+
+/// A value of 128 bits in memory is exchanged, or compared and exchanged, and the old one is the result. Sources are as
+/// those of [`atomic`].
+pub(crate) fn atomic_quad(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
+    let Some((space, operation, ty, is_short)) = parts(inst.number) else { return Next::Trap };
+    let addresses = Addresses::of(warp, inst, is_short);
+    let length = ty.bits() / 8;
+    let operand = |warp: &Warp, source: u16, lane: usize| [0, 1, 2, 3].map(|word| warp.row(source + word).0[lane]);
+    let mut allowed = warp.mask;
+    if block.hook.is_some() {
+        allowed = shown(warp, block, (space, &addresses), length, (Access::Atomic, true));
+    }
+    let guard = QUADS.lock().unwrap_or_else(PoisonError::into_inner);
+    for lane in lanes(allowed) {
+        let refuse = |fault: Fault| (Fault { access: Access::Atomic, ..fault }, lane);
+        if !addresses.lane(lane).is_multiple_of(u64::from(length)) {
+            return warp.refused(refuse(fault(&addresses, lane, length, Access::Atomic, Refusal::Unaligned)));
+        }
+        let (mut old, mask) = ([Row::ZERO; 8], 1 << lane);
+        if let Err((fault, _)) = warp.load_element(block, (space, &addresses, mask), length, &mut old) {
+            return warp.refused(refuse(fault));
+        }
+        let old = [0, 1, 2, 3].map(|word| old[word].0[lane]);
+        let first = operand(warp, inst.sources[1], lane);
+        let new = match operation {
+            AtomicSuffix::Exch => first,
+            _ if old == first => operand(warp, inst.sources[2], lane),
+            _ => old,
+        };
+        let mut words = [Row::ZERO; 8];
+        words.iter_mut().zip(new).for_each(|(row, word)| row.0[lane] = word);
+        if let Err((fault, _)) = warp.store_element(block, (space, &addresses, mask), length, &words) {
+            return warp.refused(refuse(fault));
+        }
+        if inst.result != NONE {
+            for (word, old) in (0..).zip(old) {
+                warp.rows[usize::from(inst.result + word)].0[lane] = old;
+            }
+        }
+    }
+    drop(guard);
     Next::Continue
 }

@@ -9,6 +9,7 @@ use vireo_simt::{Row, TrapKind};
 
 use super::memory::{Addresses, Space, list};
 use crate::generated::fragments;
+use crate::generated::suffixes::Type;
 use crate::isa::Fragment;
 use crate::machine::{Block, Inst, Next, Warp};
 
@@ -35,6 +36,20 @@ const ELEMENTS: [Element; 7] = [
 ];
 
 impl Element {
+    /// That of a type, if it is one of a matrix.
+    pub(crate) fn of(ty: Type) -> Option<Self> {
+        Some(match ty {
+            Type::F16 => Element::Half,
+            Type::Bf16 => Element::Brain,
+            Type::Tf32 => Element::Single,
+            Type::E4m3 => Element::E4m3,
+            Type::E5m2 => Element::E5m2,
+            Type::U8 => Element::Unsigned8,
+            Type::S8 => Element::Signed8,
+            _ => return None,
+        })
+    }
+
     pub(crate) fn number(self) -> u32 {
         ELEMENTS.iter().position(|element| *element == self).unwrap_or(0) as u32
     }
@@ -48,7 +63,7 @@ impl Element {
     }
 
     /// The number of the lowest bits.
-    fn value(self, bits: u32) -> f64 {
+    pub(super) fn value(self, bits: u32) -> f64 {
         match self {
             Element::Half => f64::from(F16(bits as u16).to_f32()),
             Element::Brain => f64::from(prim::fpromote_bf16(bits as u16)),
@@ -146,6 +161,37 @@ impl Product {
     }
 }
 
+/// The types of the sums of a product.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sums {
+    pub(super) is_integer: bool,
+    pub(super) saturates: bool,
+    pub(super) short_sums: bool,
+    pub(super) short_results: bool,
+}
+
+impl Sums {
+    /// The bits of a result: those of a sum that was read, and the products of a row and a column added to it.
+    pub(super) fn result(self, products: f64, sum: u32) -> u32 {
+        if self.is_integer {
+            // The sum of the products of 32 bytes is exact.
+            let total = i64::from(sum as i32) + products as i64;
+            return match self.saturates {
+                true => total.clamp(i32::MIN.into(), i32::MAX.into()) as i32 as u32,
+                false => total as u32,
+            };
+        }
+        let first = match self.short_sums {
+            true => f64::from(F16(sum as u16).to_f32()),
+            false => f64::from(f32::from_bits(sum)),
+        };
+        match self.short_results {
+            true => F16::of_f64(products + first).0.into(),
+            false => ((products + first) as f32).to_bits(),
+        }
+    }
+}
+
 /// The product of two matrices, and a sum.
 pub(crate) fn matrix(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     if warp.mask != u32::MAX {
@@ -174,7 +220,12 @@ pub(crate) fn matrix(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Nex
     gather(&rows(taken[3]), &fragments::ACCUMULATOR_16X8, sum_bits, |row, column, word| {
         sums[row][column] = word;
     });
-    let is_integer = matches!(product.a, Element::Unsigned8 | Element::Signed8);
+    let kind = Sums {
+        is_integer: matches!(product.a, Element::Unsigned8 | Element::Signed8),
+        saturates: product.saturates,
+        short_sums: product.short_sums,
+        short_results: product.short_results,
+    };
     let mut totals = [[0f64; 8]; 16];
     for (totals, a) in totals.iter_mut().zip(&a) {
         for (a, b) in a.iter().zip(&b).take(columns) {
@@ -183,30 +234,12 @@ pub(crate) fn matrix(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Nex
             }
         }
     }
-    let result = |row: usize, column: usize| -> u32 {
-        let (total, sum) = (totals[row][column], sums[row][column]);
-        if is_integer {
-            // The sum of the products of 32 bytes is exact.
-            let total = i64::from(sum as i32) + total as i64;
-            return match product.saturates {
-                true => total.clamp(i32::MIN.into(), i32::MAX.into()) as i32 as u32,
-                false => total as u32,
-            };
-        }
-        let first = match product.short_sums {
-            true => f64::from(F16(sum as u16).to_f32()),
-            false => f64::from(f32::from_bits(sum)),
-        };
-        match product.short_results {
-            true => F16::of_f64(total + first).0.into(),
-            false => ((total + first) as f32).to_bits(),
-        }
-    };
     let mut results = [Row::ZERO; 4];
     let (per_word, sums_layout) = (if product.short_results { 2 } else { 1 }, &fragments::ACCUMULATOR_16X8);
     for (lane, places) in sums_layout.places().chunks(sums_layout.elements() as usize).enumerate() {
         for (element, (row, column)) in places.iter().enumerate() {
-            let bits = result(usize::from(*row), usize::from(*column));
+            let (row, column) = (usize::from(*row), usize::from(*column));
+            let bits = kind.result(totals[row][column], sums[row][column]);
             results[element / per_word].0[lane] |= bits << (element % per_word * 16);
         }
     }

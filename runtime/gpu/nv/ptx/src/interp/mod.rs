@@ -13,6 +13,7 @@ pub(crate) mod moves;
 pub(crate) mod packed;
 mod run;
 pub(crate) mod sync;
+pub(crate) mod tiles;
 
-pub(crate) use atomic::atomic;
+pub(crate) use atomic::{atomic, atomic_quad};
 pub(crate) use matrix::{Element, Product, load_matrix, matrix};

@@ -165,6 +165,7 @@ pub(crate) fn add_offset(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Nex
 /// Whether an address is in a window, or in none of them if there is no offset.
 pub(crate) fn is_space(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
     let first = usize::from(inst.sources[0]);
+    // Parameters of kernels are in the window of global memory, too.
     let windows = [SHARED_WINDOW >> 24, LOCAL_WINDOW >> 24];
     let bits = vireo_simt::lanes::collect_bits(|lane| {
         let address = u64::from(warp.rows[first].0[lane]) | u64::from(warp.rows[first + 1].0[lane]) << 32;

@@ -1,6 +1,7 @@
 //! Instructions that lanes of a warp, or warps of a block, execute together.
 
 use vireo_simt::group::{Arrival, BARRIERS};
+use vireo_simt::prim;
 use vireo_simt::row::lanes;
 use vireo_simt::{LANES, Mask, Row, TrapKind};
 
@@ -124,7 +125,25 @@ pub(crate) fn redux(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
     let Some(next) = gather(warp, &members) else { return Next::Switch };
     let values = *warp.row(inst.sources[0]);
     let is_signed = inst.number & 0x100 != 0;
+    let (is_float, is_magnitude, has_nan) =
+        (inst.number & 0x200 != 0, inst.number & 0x400 != 0, inst.number & 0x800 != 0);
     let Some(operation) = choice::<ReductionSuffix>(inst.number) else { return Next::Trap };
+    if is_float {
+        let value = |lane: usize| {
+            let value = f32::from_bits(values.0[lane]);
+            if is_magnitude { value.abs() } else { value }
+        };
+        let join: fn(f32, f32) -> f32 = match (operation, has_nan) {
+            (ReductionSuffix::Min, false) => prim::fmin_number,
+            (ReductionSuffix::Min, true) => prim::fmin_nan,
+            (_, false) => prim::fmax_number,
+            (_, true) => prim::fmax_nan,
+        };
+        let mask = warp.mask;
+        let of = |lane: usize| lanes(members.0[lane] & mask).map(value).reduce(join).map_or(0, f32::to_bits);
+        warp.put(inst.result, &Row::from_fn(of));
+        return next;
+    }
     let join = |a: u32, b: u32| match operation {
         ReductionSuffix::Add => a.wrapping_add(b),
         ReductionSuffix::Min if is_signed => (a as i32).min(b as i32) as u32,

@@ -14,6 +14,25 @@ use crate::syntax::{Name, Operand, Variable};
 impl<'a> Lower<'_, 'a> {
     /// A call: arguments are copied to the frame of the function, and results from it.
     pub(super) fn call(&mut self, operands: &[Operand<'a>]) -> Lowered<()> {
+        // A function in a register comes with a list of functions or a prototype.
+        match operands {
+            [Operand::Register(function), Operand::Name(Name::Global(table), 0)] => {
+                return self.call_indirect(&[], *function, &[], table);
+            }
+            [Operand::Register(function), Operand::List(arguments), Operand::Name(Name::Global(table), 0)] => {
+                return self.call_indirect(&[], *function, arguments, table);
+            }
+            [Operand::List(results), Operand::Register(function), Operand::Name(Name::Global(table), 0)] => {
+                return self.call_indirect(results, *function, &[], table);
+            }
+            [
+                Operand::List(results),
+                Operand::Register(function),
+                Operand::List(arguments),
+                Operand::Name(Name::Global(table), 0),
+            ] => return self.call_indirect(results, *function, arguments, table),
+            _ => {}
+        }
         let (results, name, arguments) = match operands {
             [Operand::Name(Name::Global(name), 0)] => (&[][..], *name, &[][..]),
             [Operand::Name(Name::Global(name), 0), Operand::List(arguments)] => (&[][..], *name, &arguments[..]),
@@ -35,9 +54,19 @@ impl<'a> Lower<'_, 'a> {
             }
             _ => return self.invalid(format!("there is no function `{name}`")),
         };
+        self.call_function(results, id, arguments)
+    }
+
+    /// A call of a function that is known.
+    pub(super) fn call_function(
+        &mut self,
+        results: &[Operand<'a>],
+        id: FunctionId,
+        arguments: &[Operand<'a>],
+    ) -> Lowered<()> {
         let callee = &self.context.sources[id.0].functions[id.1];
         if callee.is_kernel {
-            return self.unsupported(format!("`{name}` is a kernel"));
+            return self.unsupported(format!("`{}` is a kernel", callee.name));
         }
         let count = (results.len(), arguments.len());
         let expected = (callee.results.len(), callee.parameters.len());

@@ -32,6 +32,8 @@ pub(super) enum Target {
     Statement(u32),
     /// The first instruction after this one that is of the next one of the tree.
     After,
+    /// After this many of the instructions that follow.
+    Skip(u32),
     /// The beginning of a function.
     Function(FunctionId),
 }
@@ -48,6 +50,8 @@ pub(super) struct Draft {
     /// A place that is added to the offset.
     pub(super) local: Option<LocalPlace>,
     pub(super) target: Option<Target>,
+    /// The number of a list of labels of the function, one of which it jumps to.
+    pub(super) table: Option<u32>,
     /// Registers of a list, of which the first ones are results.
     pub(super) list: Vec<Place>,
     pub(super) list_results: usize,
@@ -78,6 +82,7 @@ impl Draft {
             offset: 0,
             local: None,
             target: None,
+            table: None,
             list: Vec::new(),
             list_results: 0,
             words: Vec::new(),

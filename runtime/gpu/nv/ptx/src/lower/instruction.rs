@@ -56,6 +56,10 @@ pub(super) struct Drafts {
     pub(super) registers: Vec<u32>,
     /// The register that has where each lane was called.
     pub(super) link: u32,
+    /// For each table of the body the statements that its labels are before, if instructions jump to them.
+    pub(super) tables: Vec<Vec<u32>>,
+    /// The functions that calls through registers may be of, counted for each call.
+    pub(super) indirect_calls: usize,
 }
 
 /// Lowers one instruction after another.
@@ -65,7 +69,7 @@ pub(super) struct Lower<'c, 'a> {
     /// The line and the opcode of the instruction.
     pub(super) line: u32,
     pub(super) opcode: &'a str,
-    scope: u32,
+    pub(super) scope: u32,
     statement: u32,
 }
 
@@ -85,7 +89,8 @@ pub(super) fn function<'a>(context: Context<'_, 'a>) -> Lowered<Drafts> {
     registers.push(32);
     let link = registers.len() as u32 - 1;
     let (line, body, is_kernel) = (context.function.line, context.body, context.function.is_kernel);
-    let out = Drafts { drafts: Vec::new(), registers, link };
+    let tables = vec![Vec::new(); context.body.table_list.len()];
+    let out = Drafts { drafts: Vec::new(), registers, link, tables, indirect_calls: 0 };
     let mut lower = Lower { context, out, line, opcode: "", scope: 0, statement: 0 };
     for (statement, instruction) in body.instructions.iter().enumerate() {
         lower.statement = statement as u32;
@@ -365,7 +370,17 @@ impl<'a> Lower<'_, 'a> {
                 self.push(draft);
                 temporary
             }
-            Resolved::Function => return self.unsupported("the address of a function"),
+            Resolved::Function(id) => {
+                let function = &self.context.sources[id.0].functions[id.1];
+                if function.is_kernel {
+                    return self.unsupported("the address of a kernel");
+                }
+                if function.body.is_none() {
+                    let message = format!("{}: function `{}` is not defined", self.opcode, function.name);
+                    return Err(LoadError::new(LoadErrorKind::Unresolved, self.line, message));
+                }
+                word((self.context.symbols.address_of(id) as i64).wrapping_add(offset))
+            }
         })
     }
 
@@ -392,7 +407,7 @@ impl<'a> Lower<'_, 'a> {
                     let offset = self.context.shared.get(&SharedId::Module(source, index));
                     Resolved::Shared(offset.copied().unwrap_or_default())
                 }
-                Some(Symbol::Function(_) | Symbol::Missing(_)) => Resolved::Function,
+                Some(Symbol::Function(id) | Symbol::Missing(id)) => Resolved::Function(id),
                 None => {
                     let message = format!("{}: there is no `{name}`", self.opcode);
                     return Err(LoadError::new(LoadErrorKind::Unresolved, self.line, message));
@@ -416,6 +431,10 @@ impl<'a> Lower<'_, 'a> {
                 Ok(())
             }
             Special::Branch => self.invalid("a branch"),
+            Special::BranchIndexed => self.branch_indexed(operands),
+            Special::LoadTile => self.access_tile(form, operands, true),
+            Special::StoreTile => self.access_tile(form, operands, false),
+            Special::MultiplyTiles => self.multiply_tiles(form, operands),
             Special::Return => {
                 self.return_from(self.context.function.is_kernel);
                 Ok(())
@@ -483,7 +502,7 @@ pub(super) enum Resolved {
     /// A place in local memory.
     Local(LocalPlace),
     /// A function.
-    Function,
+    Function(FunctionId),
 }
 
 /// A value of this many bits in all lanes.

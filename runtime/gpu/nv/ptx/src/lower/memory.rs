@@ -3,23 +3,23 @@
 use super::code::{Draft, LocalPlace, Place};
 use super::instruction::{Lower, Lowered, Resolved, own};
 use crate::generated::interp::by_hand;
-use crate::generated::limits::{LOCAL_WINDOW, SHARED_WINDOW};
+use crate::generated::limits::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
 use crate::generated::suffixes::{
     AtomicSuffix, Class, CountSuffix, DirectionSuffix, OrderingSuffix, ShapeSuffix, SpaceSuffix, Type, TypeKind,
     VectorSuffix,
 };
 use crate::interp::memory::{Shape, Space};
-use crate::interp::{Element, Product, atomic, load_matrix, matrix, memory, moves};
+use crate::interp::{Element, Product, atomic, atomic_quad, load_matrix, matrix, memory, moves};
 use crate::isa::Form;
 use crate::machine::{Constant, Handler};
 use crate::syntax::Operand;
 
 /// An address: a register, or none, and a number.
-struct At {
-    source: Place,
-    offset: i64,
-    local: Option<LocalPlace>,
-    is_short: bool,
+pub(super) struct At {
+    pub(super) source: Place,
+    pub(super) offset: i64,
+    pub(super) local: Option<LocalPlace>,
+    pub(super) is_short: bool,
     /// The space that follows from the name, if it has one.
     space: Option<Space>,
     /// The offset among the parameters of the kernel.
@@ -72,14 +72,14 @@ impl<'a> Lower<'_, 'a> {
                 Resolved::Local(place) => {
                     At { space: Some(Space::Local), local: Some(place), ..at(Place::None, *offset) }
                 }
-                Resolved::Function => return self.unsupported("memory at a function"),
+                Resolved::Function(_) => return self.unsupported("memory at a function"),
             },
             _ => return self.invalid("expected an address in brackets"),
         })
     }
 
     /// The space and the address of an access.
-    fn access(&mut self, form: &Form, operand: &Operand<'a>) -> Lowered<(Space, At)> {
+    pub(super) fn access(&mut self, form: &Form, operand: &Operand<'a>) -> Lowered<(Space, At)> {
         let Some(space) = Self::space(form) else { return self.unsupported("shared memory of clusters") };
         let mut at = self.at(operand)?;
         let space = match (space, at.space) {
@@ -114,7 +114,7 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// The registers of a vector or of a single value.
-    fn values(operand: &Operand<'a>) -> Vec<Operand<'a>> {
+    pub(super) fn values(operand: &Operand<'a>) -> Vec<Operand<'a>> {
         match operand {
             Operand::Vector(parts) => parts.clone(),
             other => vec![other.clone()],
@@ -363,7 +363,8 @@ impl<'a> Lower<'_, 'a> {
             Space::Global => Ok(0),
             Space::Shared => Ok(SHARED_WINDOW as i64),
             Space::Local => Ok(LOCAL_WINDOW as i64),
-            _ => self.unsupported("parameters have no generic address"),
+            Space::Param if self.context.function.is_kernel => Ok(PARAM_WINDOW as i64),
+            _ => self.unsupported("only parameters of kernels have a generic address"),
         }
     }
 
@@ -420,9 +421,12 @@ impl<'a> Lower<'_, 'a> {
             Space::Generic => 2,
             _ => return self.unsupported("this space"),
         };
-        let mut draft = Draft::new(own(atomic)).with([at.source]).to(result);
+        let is_quad = ty.bits() == 128;
+        let handler = if is_quad { own(atomic_quad) } else { own(atomic) };
+        let mut draft = Draft::new(handler).with([at.source]).to(result);
         for (slot, value) in values.into_iter().enumerate() {
-            draft.sources[slot + 1] = self.source(value, ty, false)?;
+            draft.sources[slot + 1] =
+                if is_quad { self.plain_result(value, 128)? } else { self.source(value, ty, false)? };
         }
         draft.number = space | (operation as u32) << 2 | (ty as u32) << 7 | u32::from(at.is_short) << 13;
         (draft.offset, draft.local) = (at.offset, at.local);
@@ -493,18 +497,7 @@ impl<'a> Lower<'_, 'a> {
 
     pub(super) fn matrix(&mut self, form: &Form, operands: &[Operand<'a>]) -> Lowered<()> {
         let [results, a, b, sums] = operands else { return self.invalid("expected results, two matrices and sums") };
-        let element = |ty: Option<Type>| {
-            Some(match ty? {
-                Type::F16 => Element::Half,
-                Type::Bf16 => Element::Brain,
-                Type::Tf32 => Element::Single,
-                Type::E4m3 => Element::E4m3,
-                Type::E5m2 => Element::E5m2,
-                Type::U8 => Element::Unsigned8,
-                Type::S8 => Element::Signed8,
-                _ => return None,
-            })
-        };
+        let element = |ty: Option<Type>| ty.and_then(Element::of);
         let columns = match form.get::<ShapeSuffix>() {
             Some(ShapeSuffix::M16n8k4) => 4,
             Some(ShapeSuffix::M16n8k8) => 8,

@@ -7,10 +7,12 @@
 
 mod calls;
 mod code;
+mod indirect;
 mod instruction;
 mod memory;
 mod program;
 mod symbols;
+mod tiles;
 mod together;
 
 use std::collections::HashMap;

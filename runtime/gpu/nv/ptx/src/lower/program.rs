@@ -1,10 +1,10 @@
 //! Programs: frames of functions, layouts of memory, and instructions with the places of their registers.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::code::{Draft, Place, Target};
 use super::instruction::{self, Context, Drafts, Frame, Lowered, SharedId};
-use super::symbols::{FunctionId, Symbol, Symbols};
+use super::symbols::{FunctionId, Symbol, Symbols, is_call};
 use crate::allocate::{self, Code, Event, Places};
 use crate::error::LoadError;
 use crate::generated::limits::{INSTRUCTIONS, LOCAL_BYTES, ROWS, SHARED_BYTES};
@@ -26,15 +26,21 @@ fn function_of<'s, 'a>(sources: &'s [Source<'a>], id: FunctionId) -> Option<(&'s
 
 /// The functions that one calls.
 fn callees(symbols: &Symbols<'_>, id: FunctionId, body: &Body<'_>) -> BTreeSet<FunctionId> {
-    let operands = body.instructions.iter().flat_map(|instruction| &instruction.operands);
-    let called = operands.filter_map(|operand| match operand {
-        Operand::Name(Name::Global(name), _) => match symbols.find(id.0, name) {
-            Some(Symbol::Function(id)) => Some(id),
-            _ => None,
-        },
-        _ => None,
-    });
-    called.collect()
+    let (mut called, mut tables) = (BTreeSet::new(), BTreeSet::new());
+    for instruction in body.instructions.iter().filter(|instruction| is_call(instruction.opcode)) {
+        for operand in &instruction.operands {
+            let Operand::Name(Name::Global(name), _) = operand else { continue };
+            if let Some((number, _)) = body.table(instruction.scope, name) {
+                tables.insert(number);
+            } else if let Some(Symbol::Function(id)) = symbols.find(id.0, name) {
+                called.insert(id);
+            }
+        }
+    }
+    for (_, table) in tables.into_iter().filter_map(|number| body.table_list.get(number as usize)) {
+        called.extend(symbols.candidates(id.0, table).iter().flat_map(|candidates| candidates.iter()));
+    }
+    called
 }
 
 /// The functions that are reached, each after those that it calls.
@@ -274,8 +280,13 @@ pub(super) fn build(
         local_bytes,
         shared_bytes,
     };
-    let mut assembler =
-        Assembler { functions: &functions, numbers: &numbers, program: &mut program, constants: HashMap::new() };
+    let mut assembler = Assembler {
+        functions: &functions,
+        numbers: &numbers,
+        program: &mut program,
+        constants: HashMap::new(),
+        tables: HashMap::new(),
+    };
     let mut names: HashMap<&str, u32> = HashMap::new();
     let mut texts = Vec::new();
     for function in &functions {
@@ -294,9 +305,11 @@ pub(super) fn build(
                     function.start + statements.get(statement as usize).copied().unwrap_or_default()
                 }
                 Target::After => function.start + after,
+                Target::Skip(count) => function.start + index as u32 + 1 + count,
                 Target::Function(id) => numbers.get(&id).map_or(0, |index| functions[*index].start),
             };
-            let inst = assembler.inst(function, draft, target).ok_or_else(|| {
+            let table = draft.table.map(|number| assembler.table(function, number, &statements));
+            let inst = assembler.inst(function, draft, target, table).ok_or_else(|| {
                 LoadError::unsupported(line, "more values that are the same in all lanes than a program can have")
             })?;
             assembler.program.insts.push(Inst { line, name, ..inst });
@@ -326,6 +339,7 @@ fn code(drafts: &Drafts, function: &Function<'_>) -> Code {
     let mut code = Code { rows, ..Code::default() };
     let count = drafts.drafts.iter().map(|(_, statement)| *statement as usize + 1).max().unwrap_or_default();
     let statements = statements(drafts, count);
+    let mut tables: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
     for (at, (draft, statement)) in drafts.drafts.iter().enumerate() {
         let mut events = Vec::new();
         let mut note = |place: &Place, is_set: bool| {
@@ -346,11 +360,23 @@ fn code(drafts: &Drafts, function: &Function<'_>) -> Code {
         draft.list[..draft.list_results].iter().for_each(|place| note(place, true));
         code.events.push((events, draft.shares && !draft.is_guarded));
         let target = match draft.target {
-            Some(Target::Statement(statement)) => statements.get(statement as usize),
-            Some(Target::After) => statements.get(*statement as usize + 1),
+            Some(Target::Statement(statement)) => statements.get(statement as usize).copied(),
+            Some(Target::After) => statements.get(*statement as usize + 1).copied(),
+            Some(Target::Skip(count)) => Some(at as u32 + 1 + count),
             _ => None,
         };
-        code.jumps.extend(target.map(|target| (at as u32, *target)));
+        code.jumps.extend(target.map(|target| (at as u32, target)));
+        if let Some(table) = draft.table {
+            let uses = tables.entry(table).or_insert((at as u32, at as u32));
+            uses.1 = at as u32;
+        }
+    }
+    // The first jump skips all that others do, and the last one makes the widest loops.
+    for (table, (first, last)) in tables {
+        for statement in drafts.tables.get(table as usize).into_iter().flatten() {
+            let target = statements.get(*statement as usize).copied().unwrap_or_default();
+            code.jumps.extend([(first, target), (last, target)]);
+        }
     }
     if !function.is_kernel {
         let formals = function.parameters.iter().chain(&function.results);
@@ -364,6 +390,8 @@ struct Assembler<'p> {
     numbers: &'p HashMap<FunctionId, usize>,
     program: &'p mut Program,
     constants: HashMap<(Constant, Option<Constant>), u16>,
+    /// Where the lists of labels are, by the beginning of the function and their numbers.
+    tables: HashMap<(u32, u32), u32>,
 }
 
 impl Assembler<'_> {
@@ -400,7 +428,26 @@ impl Assembler<'_> {
         Some(place)
     }
 
-    fn inst(&mut self, function: &Allocated, draft: &Draft, target: impl Fn(Target) -> u32) -> Option<Inst> {
+    /// The place of a list of labels, of which each has two words.
+    fn table(&mut self, function: &Allocated, number: u32, statements: &[u32]) -> u32 {
+        let lists = &mut self.program.lists;
+        *self.tables.entry((function.start, number)).or_insert_with(|| {
+            let at = lists.len() as u32;
+            for statement in function.drafts.tables.get(number as usize).into_iter().flatten() {
+                let target = function.start + statements.get(*statement as usize).copied().unwrap_or_default();
+                lists.extend([target as u16, (target >> 16) as u16]);
+            }
+            at
+        })
+    }
+
+    fn inst(
+        &mut self,
+        function: &Allocated,
+        draft: &Draft,
+        target: impl Fn(Target) -> u32,
+        table: Option<u32>,
+    ) -> Option<Inst> {
         let mut sources = [NONE; 4];
         for (source, place) in sources.iter_mut().zip(&draft.sources) {
             *source = self.place(function, place)?;
@@ -425,6 +472,9 @@ impl Assembler<'_> {
                 list.push(self.place(function, place)?);
             }
             self.program.lists.extend(list);
+        }
+        if let Some(at) = table {
+            (sources[2], sources[3]) = (at as u16, (at >> 16) as u16);
         }
         let local = draft.local.map_or(0, |place| i64::from(base(place.function) + place.offset));
         Some(Inst {

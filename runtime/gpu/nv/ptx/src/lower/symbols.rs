@@ -1,10 +1,11 @@
 //! The names of all texts: variables of modules and functions, and which of them are called.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::error::{LoadError, LoadErrorKind};
+use crate::generated::limits::{FUNCTION_STEP, FUNCTION_WINDOW};
 use crate::module::{Global, GlobalSpace, Relocation};
-use crate::syntax::{Initial, Linkage, Name, Operand, Source, Variable, VariableSpace};
+use crate::syntax::{Function, Initial, Linkage, Name, Operand, Source, Table, Variable, VariableSpace};
 
 /// A function: the number of its text, and its number there.
 pub(super) type FunctionId = (usize, usize);
@@ -27,12 +28,35 @@ pub(super) struct Symbols<'a> {
     pub(super) globals: Vec<Global>,
     names: Vec<HashMap<&'a str, Symbol>>,
     called: HashSet<FunctionId>,
+    /// The number of the first function of each text among all.
+    first: Vec<usize>,
+    /// Functions whose address is taken, by their results and parameters.
+    taken: HashMap<Signature, Vec<FunctionId>>,
+}
+
+/// The bytes of each result and parameter, and whether it is a register.
+type Signature = [Vec<(u64, bool)>; 2];
+
+fn signature(results: &[Variable<'_>], parameters: &[Variable<'_>]) -> Signature {
+    [results, parameters].map(|formals| {
+        let bytes = |formal: &Variable<'_>| formal.size.unwrap_or_default();
+        formals.iter().map(|formal| (bytes(formal), formal.space == VariableSpace::Register)).collect()
+    })
 }
 
 impl<'a> Symbols<'a> {
     pub(super) fn new(sources: &[Source<'a>]) -> Result<Self, LoadError> {
-        let mut symbols =
-            Symbols { globals: Vec::new(), names: vec![HashMap::new(); sources.len()], called: HashSet::new() };
+        let first = sources.iter().scan(0, |end, source| {
+            *end += source.functions.len();
+            Some(*end - source.functions.len())
+        });
+        let mut symbols = Symbols {
+            globals: Vec::new(),
+            names: vec![HashMap::new(); sources.len()],
+            called: HashSet::new(),
+            first: first.collect(),
+            taken: HashMap::new(),
+        };
         let mut shared_names: HashMap<&'a str, Symbol> = HashMap::new();
         for (source, text) in sources.iter().enumerate() {
             for (index, variable) in text.variables.iter().enumerate() {
@@ -131,6 +155,11 @@ impl<'a> Symbols<'a> {
                         }
                         Initial::Address(name, addend) => {
                             let symbol = self.names[source].get(name);
+                            if let (Some(Symbol::Function(id)), 8) = (symbol, variable.element) {
+                                let address = self.address_of(*id).wrapping_add(*addend as u64);
+                                bytes.extend_from_slice(&address.to_le_bytes());
+                                continue;
+                            }
                             let Some(Symbol::Global(global)) = symbol else {
                                 let message = format!("there is no variable `{name}` in device memory");
                                 return Err(LoadError::new(LoadErrorKind::Unresolved, variable.line, message));
@@ -154,16 +183,67 @@ impl<'a> Symbols<'a> {
         Ok(())
     }
 
+    /// Notes which functions are called by their names, and which have their address taken.
     fn note_calls(&mut self, sources: &[Source<'a>]) {
+        let mut taken: BTreeSet<FunctionId> = BTreeSet::new();
         for (source, text) in sources.iter().enumerate() {
+            let function = |name: &str| match self.names[source].get(name) {
+                Some(Symbol::Function(id)) => Some(*id),
+                _ => None,
+            };
             let bodies = text.functions.iter().filter_map(|function| function.body.as_ref());
-            for operand in bodies.flat_map(|body| &body.instructions).flat_map(|instruction| &instruction.operands) {
-                if let Operand::Name(Name::Global(name), _) = operand
-                    && let Some(Symbol::Function(id)) = self.names[source].get(name)
-                {
-                    self.called.insert(*id);
+            for instruction in bodies.flat_map(|body| &body.instructions) {
+                for operand in instruction.operands.iter().flat_map(parts) {
+                    let Operand::Name(Name::Global(name), _) = operand else { continue };
+                    let Some(id) = function(name) else { continue };
+                    if is_call(instruction.opcode) {
+                        self.called.insert(id)
+                    } else {
+                        taken.insert(id)
+                    };
                 }
             }
+            for initial in text.variables.iter().flat_map(|variable| &variable.initial) {
+                if let Initial::Address(name, _) = initial {
+                    taken.extend(function(name));
+                }
+            }
+        }
+        for id in taken {
+            let function: &Function<'_> = &sources[id.0].functions[id.1];
+            if !function.is_kernel {
+                self.taken.entry(signature(&function.results, &function.parameters)).or_default().push(id);
+            }
+        }
+    }
+
+    /// The address of a function.
+    pub(super) fn address_of(&self, id: FunctionId) -> u64 {
+        let number = self.first.get(id.0).copied().unwrap_or_default() + id.1;
+        FUNCTION_WINDOW + FUNCTION_STEP * number as u64
+    }
+
+    /// The functions that a call through a register may be of.
+    ///
+    /// # Errors
+    /// The name of a list that is no function.
+    pub(super) fn candidates<'n>(
+        &self,
+        source: usize,
+        table: &Table<'n>,
+    ) -> Result<std::borrow::Cow<'_, [FunctionId]>, &'n str> {
+        match table {
+            Table::Functions(names) => {
+                let found = names.iter().map(|name| match self.find(source, name) {
+                    Some(Symbol::Function(id)) => Ok(id),
+                    _ => Err(*name),
+                });
+                Ok(found.collect::<Result<Vec<_>, _>>()?.into())
+            }
+            Table::Prototype(results, parameters) => {
+                Ok(self.taken.get(&signature(results, parameters)).map_or(&[][..], Vec::as_slice).into())
+            }
+            Table::Labels(names) => Err(names.first().copied().unwrap_or_default()),
         }
     }
 
@@ -174,6 +254,19 @@ impl<'a> Symbols<'a> {
 
     pub(super) fn is_called(&self, id: FunctionId) -> bool {
         self.called.contains(&id)
+    }
+}
+
+/// Whether an opcode is a call.
+pub(super) fn is_call(opcode: &str) -> bool {
+    opcode.split('.').next() == Some("call")
+}
+
+/// The parts of a vector, or the operand itself.
+fn parts<'o, 'a>(operand: &'o Operand<'a>) -> &'o [Operand<'a>] {
+    match operand {
+        Operand::Vector(parts) => parts,
+        other => std::slice::from_ref(other),
     }
 }
 

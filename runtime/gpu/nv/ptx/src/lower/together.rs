@@ -148,12 +148,15 @@ impl<'a> Lower<'_, 'a> {
     pub(super) fn redux(&mut self, form: &Form, operands: &[Operand<'a>]) -> Lowered<()> {
         let [result, value, members] = operands else { return self.invalid("expected a result, a value and a mask") };
         let result = self.plain_result(result, 32)?;
-        let value = self.source(value, Type::B32, false)?;
+        let value = self.source(value, form.type_of(Class::Type).unwrap_or(Type::B32), false)?;
         let members = self.source(members, Type::B32, false)?;
-        let is_signed = form.type_of(Class::Type).is_some_and(|ty| ty.kind() == TypeKind::Signed);
+        let is_kind = |kind| form.type_of(Class::Type).is_some_and(|ty| ty.kind() == kind);
         let mut draft = Draft::control(own(sync::redux)).with([value, members]).to(result);
-        draft.number =
-            form.get::<ReductionSuffix>().map_or(0, |operation| operation as u32) | u32::from(is_signed) << 8;
+        draft.number = form.get::<ReductionSuffix>().map_or(0, |operation| operation as u32)
+            | u32::from(is_kind(TypeKind::Signed)) << 8
+            | u32::from(is_kind(TypeKind::Float)) << 9
+            | u32::from(form.has(Class::Abs)) << 10
+            | u32::from(form.has(Class::Nan)) << 11;
         self.push(draft);
         Ok(())
     }

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use super::lexer::{Number, Token};
 use super::parser::{Parsed, Parser};
-use super::tree::{Body, Function, Guard, Instruction, Linkage, Name, Operand, RegisterId, Variable, VariableSpace};
+use super::tree::{
+    Body, Function, Guard, Instruction, Linkage, Name, Operand, RegisterId, Table, Variable, VariableSpace,
+};
 use crate::error::LoadError;
 use crate::generated::limits::INSTRUCTIONS;
 use crate::generated::registers::SpecialRegister;
@@ -152,6 +154,11 @@ impl<'a> Reader<'a, '_> {
                     return self.directive(word, line);
                 }
                 if self.parser.take(':')? {
+                    if let Token::Word(kind @ (".branchtargets" | ".calltargets" | ".callprototype")) =
+                        self.parser.token
+                    {
+                        return self.table(word, kind, line);
+                    }
                     let (scope, at) = (self.scope(), self.body.instructions.len() as u32);
                     return match self.body.labels.insert((scope, word), at) {
                         Some(_) => Err(LoadError::invalid(line, format!("label `{word}` is there twice"))),
@@ -213,9 +220,37 @@ impl<'a> Reader<'a, '_> {
             }
             ".pragma" => self.parser.until_semicolon(),
             ".branchtargets" | ".calltargets" | ".callprototype" => {
-                Err(LoadError::unsupported(line, format!("`{word}`: calls and jumps to addresses in registers")))
+                Err(LoadError::invalid(line, format!("`{word}` without a name before it")))
             }
             _ => Err(LoadError::invalid(line, format!("`{word}` is no directive of a function"))),
+        }
+    }
+
+    /// `.branchtargets A, B;`, `.calltargets f, g;` or `.callprototype (.param .b32 _) _ (.param .b64 _);` with a name.
+    fn table(&mut self, name: &'a str, kind: &str, line: u32) -> Parsed<()> {
+        self.parser.advance()?;
+        let table = if kind == ".callprototype" {
+            let results = if self.parser.is('(') { self.parser.formals()? } else { Vec::new() };
+            self.parser.word("`_`")?;
+            let parameters = if self.parser.is('(') { self.parser.formals()? } else { Vec::new() };
+            // It may return, or not.
+            if self.parser.token == Token::Word(".noreturn") {
+                self.parser.advance()?;
+            }
+            Table::Prototype(results, parameters)
+        } else {
+            let mut names = vec![self.parser.word("a name")?];
+            while self.parser.take(',')? {
+                names.push(self.parser.word("a name")?);
+            }
+            if kind == ".branchtargets" { Table::Labels(names) } else { Table::Functions(names) }
+        };
+        self.parser.expect(';')?;
+        let (scope, number) = (self.scope(), self.body.table_list.len() as u32);
+        self.body.table_list.push((scope, table));
+        match self.body.tables.insert((scope, name), number) {
+            Some(_) => Err(LoadError::invalid(line, format!("`{name}` is there twice"))),
+            None => Ok(()),
         }
     }
 

@@ -366,7 +366,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `(.param .b64 a, .reg .b32 %r)`
-    fn formals(&mut self) -> Parsed<Vec<Variable<'a>>> {
+    pub(super) fn formals(&mut self) -> Parsed<Vec<Variable<'a>>> {
         let mut formals = Vec::new();
         self.expect('(')?;
         while !self.take(')')? {

@@ -80,6 +80,16 @@ pub enum Initial<'a> {
     Address(&'a str, i64),
 }
 
+impl<'a> Initial<'a> {
+    /// The variable or function whose address it is.
+    pub fn name(&self) -> Option<&'a str> {
+        match self {
+            Initial::Bits(_) => None,
+            Initial::Address(name, _) => Some(name),
+        }
+    }
+}
+
 /// The number of a register in a function.
 pub type RegisterId = u32;
 
@@ -119,14 +129,39 @@ pub struct Body<'a> {
     pub scopes: Vec<u32>,
     /// The instruction that a label of a scope is before.
     pub labels: HashMap<(u32, &'a str), u32>,
+    /// The lists of targets and the prototypes of a scope, each with its number.
+    pub tables: HashMap<(u32, &'a str), u32>,
+    /// Those in their order, each with the scope that it is in.
+    pub table_list: Vec<(u32, Table<'a>)>,
 }
 
-impl Body<'_> {
+/// The targets that an instruction with one in a register names beside it.
+#[derive(Debug)]
+pub enum Table<'a> {
+    /// Labels to which it may jump.
+    Labels(Vec<&'a str>),
+    /// Functions that it may call.
+    Functions(Vec<&'a str>),
+    /// The results and parameters of the function that it calls.
+    Prototype(Vec<Variable<'a>>, Vec<Variable<'a>>),
+}
+
+impl<'a> Body<'a> {
     /// The instruction that a label is before, as it is seen from a scope.
     pub fn label(&self, scope: u32, name: &str) -> Option<u32> {
+        self.seen(&self.labels, scope, name)
+    }
+
+    /// The number of a list of targets or prototype, as it is seen from a scope, and the list with its scope.
+    pub fn table(&self, scope: u32, name: &str) -> Option<(u32, &(u32, Table<'a>))> {
+        let number = self.seen(&self.tables, scope, name)?;
+        Some((number, self.table_list.get(number as usize)?))
+    }
+
+    fn seen(&self, names: &HashMap<(u32, &'a str), u32>, scope: u32, name: &str) -> Option<u32> {
         let mut scope = scope;
         loop {
-            if let Some(found) = self.labels.get(&(scope, name)) {
+            if let Some(found) = names.get(&(scope, name)) {
                 return Some(*found);
             }
             // The outermost scope is around itself.

@@ -88,6 +88,7 @@ fn what_is_refused_is_named_with_its_line() {
     assert_eq!((error.kind, error.line), (LoadErrorKind::Unsupported, 9));
     assert!(error.message.contains("textures"), "{error}");
     assert!(refused("wgmma.fence.sync.aligned;").message.contains("asynchronous products"));
+    assert!(refused("ex2.approx.f64 %d1, %d2;").message.contains("no target has this approximation for f64"));
     assert!(refused("frobnicate.b32 %r1, %r2;").message.contains("no such instruction"));
     assert!(refused("add.b7 %r1, %r2, %r3;").message.contains("no such suffixes"));
     assert!(refused("add.s32 %r1, %r2;").message.contains("operands"));

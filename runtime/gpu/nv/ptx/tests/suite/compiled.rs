@@ -158,3 +158,48 @@ fn accesses_outside_of_buffers_trap() {
     let trap = run_kernel(text, &[bytes_of(&input[..1000]), vec![0; 256]], 64, [256, 1, 1]).unwrap_err().to_string();
     assert!(trap.starts_with("load of") && trap.contains("no allocation, in kernel red_addf_f32"), "{trap}");
 }
+
+/// IREE multiplies by the logarithm of two in f16, and takes the exponential of the rounded product, so that large
+/// powers are off by many units; a GPU computes the same.
+#[test]
+fn powers_of_two_in_halves_are_exponentials_of_rounded_products() {
+    let half = |bits: u16| f64::from(F16(bits).to_f32());
+    let log2 = half(0x398C);
+    let inputs: Vec<u16> = (0..1000u16).map(|at| F16::of_f64(f64::from(at) * 0.03 - 15.0).0).collect();
+    let bytes = inputs.iter().flat_map(|bits| bits.to_le_bytes()).collect();
+    let result = kernel!("ew_exp2_f16", [bytes, vec![0xFF; 2000]], 32, [32, 1, 1]);
+    let mut furthest = 0;
+    for (x, found) in inputs.iter().zip(result.chunks(2)) {
+        let found = u16::from_le_bytes(found.try_into().unwrap());
+        let product = half(F16::of_f64(half(*x) * log2).0);
+        let expected = F16::of_f64(product.exp()).0;
+        assert!(found.abs_diff(expected) <= 1, "exp2({}): {found:#x}, not {expected:#x}", half(*x));
+        furthest = furthest.max(found.abs_diff(F16::of_f64(half(*x).exp2()).0));
+    }
+    assert_eq!(furthest, 13, "units between the results and powers of two");
+}
+
+/// The logarithm of zero is negative infinity, which times zero is no number; a library for hosts would return one.
+#[test]
+fn zero_to_the_power_of_zero_is_no_number() {
+    let (mut a, mut b) = ([0.0; 1000], [0.0; 1000]);
+    (a[1], b[1], a[2], b[2], a[3], b[3]) = (2.0, 3.0, 0.0, 2.0, 5.0, 0.0);
+    let short = |values: &[f32]| values.iter().flat_map(|value| fdemote_bf16(*value).to_le_bytes()).collect();
+    let result = kernel!("ew_pow_bf16", [short(&a), short(&b), vec![0xFF; 2000]], 32, [32, 1, 1]);
+    let value = |at: usize| f32::from_bits(u32::from(u16::from_le_bytes([result[2 * at], result[2 * at + 1]])) << 16);
+    assert!(value(0).is_nan());
+    assert_eq!([value(1), value(3)], [8.0, 1.0]);
+    assert!(value(2) < 1e-37, "the exponential is limited from below");
+}
+
+/// The float next to a quarter turn is reduced by that float itself, so nothing is left, and the quotient is infinite.
+#[test]
+fn the_tangent_of_a_quarter_turn_is_infinite() {
+    let quarter = std::f32::consts::FRAC_PI_2;
+    let inputs: Vec<f32> = (0..1000).map(|at| if at == 0 { quarter } else { at as f32 * 0.0015 }).collect();
+    let result = floats(&kernel!("ew_tan_f32", [bytes_of(&inputs), vec![0xFF; 4000]], 32, [32, 1, 1]));
+    assert_eq!(result[0], f32::NEG_INFINITY);
+    for (x, y) in inputs.iter().zip(&result).skip(1) {
+        assert!((y - x.tan()).abs() <= 1e-4 * x.tan().abs(), "tan({x}): {y}");
+    }
+}

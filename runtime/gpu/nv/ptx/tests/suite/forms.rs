@@ -187,7 +187,7 @@ fn check(form: &Form, draw: &mut Draw) -> Result<usize, String> {
             _ => types[results.min(count - 1)],
         };
         let inputs = [values[0], values[1], values[2], values[3]];
-        let case = Case { parts, to: types[0], from, values: inputs, carry: values[4] != 0 };
+        let case = Case { parts, to: types[0], from, values: inputs, carry: values[4] != 0, sources: count - results };
         let Some((expected, carry)) = case.expected() else { continue };
         let word = |at: usize| u64::from_le_bytes(outputs[16 * thread + at..][..8].try_into().unwrap());
         let found = word(0);

@@ -30,6 +30,16 @@ pub struct Case<'a> {
     pub from: Type,
     pub values: [u64; 4],
     pub carry: bool,
+    /// How many values there are.
+    pub sources: usize,
+}
+
+fn magnitude(number: Number) -> Number {
+    match number {
+        Number::Nan => number,
+        Number::Infinity(_) => Number::Infinity(false),
+        Number::Finite(_, significand, exponent) => Number::Finite(false, significand, exponent),
+    }
 }
 
 fn extend(ty: Type, value: u64) -> i128 {
@@ -213,19 +223,17 @@ impl Case<'_> {
             "div" if !self.has("approx") && !self.has("full") => soft::divide(a, b),
             "rcp" if !self.has("approx") => soft::divide(Number::Finite(false, 1, 0), a),
             "sqrt" if !self.has("approx") => soft::root(a),
-            "min" | "max" => {
-                let is_nan = |number| number == Number::Nan;
-                let picks_a = match soft::compare(a, b) {
-                    None if self.has("NaN") => return Some(Expected::Bits(soft::round(format, Number::Nan, mode))),
-                    None => is_nan(b),
-                    Some(Ordering::Equal) => {
-                        let negative = matches!(a, Number::Finite(true, ..) | Number::Infinity(true));
-                        negative == (self.parts[0] == "min")
-                    }
-                    Some(order) => (order == Ordering::Less) == (self.parts[0] == "min"),
-                };
-                if picks_a { a } else { b }
+            "min" | "max" if self.has("xorsign") => {
+                let result = self.extreme(magnitude(a), magnitude(b));
+                // The signs are bits, so those of values that are no numbers count, too.
+                let [first, second] = [0, 1].map(|index| self.values[index] >> (format.bits - 1) & 1);
+                if first == second { result } else { soft::negate(result) }
             }
+            "min" | "max" if self.sources == 3 => {
+                let [a, b, c] = [a, b, c].map(|number| if self.has("abs") { magnitude(number) } else { number });
+                self.extreme(self.extreme(a, b), c)
+            }
+            "min" | "max" => self.extreme(a, b),
             "div" => return Some(Expected::Near(value / soft::value(b))),
             "rcp" => return Some(Expected::Near(1.0 / value)),
             "sqrt" => return Some(Expected::Near(value.sqrt())),
@@ -238,6 +246,18 @@ impl Case<'_> {
             _ => return None,
         };
         Some(Expected::Bits(self.float(result, exact)))
+    }
+
+    /// The smaller or the larger number.
+    fn extreme(&self, a: Number, b: Number) -> Number {
+        let is_min = self.parts[0] == "min";
+        let picks_a = match soft::compare(a, b) {
+            None if self.has("NaN") => return Number::Nan,
+            None => b == Number::Nan,
+            Some(Ordering::Equal) => matches!(a, Number::Finite(true, ..) | Number::Infinity(true)) == is_min,
+            Some(order) => (order == Ordering::Less) == is_min,
+        };
+        if picks_a { a } else { b }
     }
 
     fn on_integers(&self) -> Option<(Expected, Option<bool>)> {

@@ -59,7 +59,7 @@ pub fn load(text: &str) -> Module {
 
 /// A text of kernels.
 pub fn text(body: &str) -> String {
-    format!(".version 8.6\n.target sm_120\n.address_size 64\n{body}")
+    format!(".version 9.0\n.target sm_120\n.address_size 64\n{body}")
 }
 
 /// A kernel `k` whose parameters are the addresses of buffers, which are in `%rd0`, `%rd1`, ...; the number of the

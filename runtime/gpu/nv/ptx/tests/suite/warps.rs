@@ -426,3 +426,63 @@ fn a_sanitizer_is_shown_accesses_and_stops_lanes() {
     assert_eq!(buffers.words(to)[..8], [5, 5, 5, 7, 5, 5, 5, 5]);
     assert_eq!(buffers.words(to)[16], 7 + 7);
 }
+
+#[test]
+fn parts_of_a_warp_arrive_at_a_barrier_by_themselves() {
+    // The halves of each warp arrive at different instructions, and a barrier waits for all lanes that have not ended.
+    let body = "mov.u32 %r1, 0; setp.ge.u32 %p3, %r0, 90; @%p3 exit; and.b32 %r2, %r0, 1; setp.eq.u32 %p1, %r2, 0;\n\
+                setp.lt.u32 %p2, %r0, 40; @%p1 bra A; barrier.red.popc.u32 %r1, 3, %p2; barrier.sync 0; bra E;\n\
+                A: barrier.red.popc.u32 %r1, 3, %p2; barrier.sync 0; E:";
+    let found = of(96, body);
+    assert!((0..96).all(|at| found[at] == if at < 90 { 40 } else { 0 }), "{found:?}");
+    // With a number of threads, lanes that do not wait, and a barrier in a register.
+    let body = ".shared .b32 value; mov.u32 %r5, 7; setp.ge.u32 %p1, %r0, 32; @%p1 bra C; mov.u32 %r1, 5;\n\
+                st.shared.u32 [value], %r1; and.b32 %r2, %r0, 1; setp.eq.u32 %p2, %r2, 0; @%p2 bra D;\n\
+                barrier.arrive %r5, 64; bra E; D: barrier.arrive %r5, 64; bra E; C: barrier.cta.sync %r5, 64;\n\
+                ld.shared.u32 %r1, [value]; E:";
+    assert_eq!(of(64, body), [5; 64]);
+    let body = |suffixes: &str| format!("setp.lt.u32 %p1, %r0, 40; barrier.cta.red.{suffixes}, 2, 96, !%p1;");
+    assert_eq!(of(96, &body("popc.aligned.u32 %r1")), [56; 96]);
+    let all = format!("{} selp.u32 %r1, 1, 0, %p2;", body("and.pred %p2"));
+    assert_eq!(of(96, &all), [0; 96]);
+}
+
+#[test]
+fn reductions_of_floats_are_of_numbers_or_of_magnitudes() {
+    // Lane 3 has no number.
+    let values = "cvt.rn.f32.u32 %f1, %r0; sub.rn.f32 %f1, %f1, 0f41200000; setp.eq.u32 %p1, %r0, 3;\n\
+                  selp.f32 %f1, 0f7FC00000, %f1, %p1;";
+    let reduced = |suffixes: &str| {
+        let found = of(32, &format!("{values} redux.sync.{suffixes}.f32 %r1, %f1, -1;"));
+        assert!(found.iter().all(|value| *value == found[0]));
+        f32::from_bits(found[0])
+    };
+    assert_eq!([reduced("min"), reduced("max"), reduced("min.abs"), reduced("max.abs")], [-10.0, 21.0, 0.0, 21.0]);
+    assert!(reduced("min.NaN").is_nan() && reduced("max.abs.NaN").is_nan());
+}
+
+#[test]
+fn values_of_128_bits_are_exchanged() {
+    // Each thread counts in both halves; the old values are all different.
+    for space in ["", ".global", ".acquire.gpu.global"] {
+        let body = format!(
+            "ld.global.b128 %q1, [%rd0];\nL: mov.b128 {{%rd5, %rd6}}, %q1; add.u64 %rd7, %rd5, 1; add.u64 %rd8, %rd6, 3;\n\
+             mov.b128 %q2, {{%rd7, %rd8}}; atom{space}.cas.b128 %q3, [%rd0], %q1, %q2; mov.b128 {{%rd9, %rd12}}, %q3;\n\
+             setp.ne.b64 %p1, %rd9, %rd5; mov.b128 %q1, %q3; @%p1 bra L; cvt.u32.u64 %r1, %rd12;"
+        );
+        let text = crate::support::kernel(2, &format!(".reg .b128 %q<4>;\n{body}\n{STORE}"));
+        let mut buffers = Buffers::new();
+        let (from, to) = (buffers.add_words(&[0; 4]), buffers.add_words(&[0; 64]));
+        run(load(&text).kernel("k").unwrap(), &buffers, [1, 1, 1], [64, 1, 1], &[from, to]).unwrap();
+        assert_eq!(buffers.words(from), [64, 0, 192, 0]);
+        let mut old = buffers.words(to);
+        old.sort_unstable();
+        assert_eq!(old, (0..64).map(|at| 3 * at).collect::<Vec<u32>>());
+    }
+    let exchange = ".reg .b128 %q<4>; .shared .align 16 .b8 s[16]; cvt.u64.u32 %rd5, %r0; mov.b128 %q1, {%rd5, %rd5};\n\
+                    st.shared.b128 [s], %q1; atom.shared.exch.b128 %q2, [s], %q1; ld.shared.u32 %r1, [s+8];";
+    assert_eq!(of(1, exchange), [0]);
+    let trap =
+        compute(1, &[0; 8], 1, ".reg .b128 %q<4>; mov.b128 %q1, {%rd0, %rd0}; atom.exch.b128 %q2, [%rd0+8], %q1;");
+    assert!(trap.unwrap_err().to_string().contains("not aligned"));
+}

@@ -4,7 +4,7 @@ use vireo_simt::row::lanes;
 use vireo_simt::{Access, Fault, LANES, LaneBytes, Mask, Refusal, Row, TrapKind};
 
 use super::{Addresses, Shape, Space};
-use crate::generated::limits::{LOCAL_WINDOW, SHARED_WINDOW};
+use crate::generated::limits::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
 use crate::machine::{Block, Next, Warp};
 
 /// Rows of an access: up to 32 bytes of each lane.
@@ -13,15 +13,17 @@ pub(super) type Words = [Row; 8];
 /// An access that was refused, in a lane.
 pub(super) type Refused = (Fault, usize);
 
-/// The lanes of a mask in shared and local memory, and the other ones, by their generic addresses.
-pub(super) fn split(addresses: &Addresses, mask: Mask) -> [(Space, Mask); 3] {
-    let (mut shared, mut local) = (0, 0);
+/// The lanes of a mask in shared and local memory and parameters, and the other ones, by their generic addresses.
+pub(super) fn split(addresses: &Addresses, mask: Mask) -> [(Space, Mask); 4] {
+    let (mut shared, mut local, mut param) = (0, 0, 0);
     for lane in lanes(mask) {
         let window = addresses.lane(lane) >> 24;
         shared |= u32::from(window == SHARED_WINDOW >> 24) << lane;
         local |= u32::from(window == LOCAL_WINDOW >> 24) << lane;
+        param |= u32::from(window == PARAM_WINDOW >> 24) << lane;
     }
-    [(Space::Global, mask & !shared & !local), (Space::Shared, shared), (Space::Local, local)]
+    let rest = mask & !(shared | local | param);
+    [(Space::Global, rest), (Space::Shared, shared), (Space::Local, local), (Space::Param, param)]
 }
 
 /// Calls `access` for the lanes of each space.
@@ -150,6 +152,38 @@ impl Warp {
             }
         }
         Ok(())
+    }
+
+    /// Loads a value of up to sixteen bytes of each lane of a mask, from any space.
+    pub(crate) fn load_element(
+        &mut self,
+        block: &mut Block<'_>,
+        (space, addresses, mask): (Space, &Addresses, Mask),
+        length: u32,
+        words: &mut Words,
+    ) -> Result<(), Refused> {
+        let shape = Shape { space, bytes: length, is_signed: false, count: 1, rows: 1, is_short: false };
+        by_space(shape, addresses, mask, |space, addresses, mask| {
+            let mut loaded = [Row::ZERO; 8];
+            self.load_words(block, (space, addresses, mask), length, &mut loaded)?;
+            let select = Row::of_mask(mask);
+            words.iter_mut().zip(&loaded).for_each(|(word, loaded)| word.blend(loaded, &select));
+            Ok(())
+        })
+    }
+
+    /// Stores one.
+    pub(crate) fn store_element(
+        &mut self,
+        block: &mut Block<'_>,
+        (space, addresses, mask): (Space, &Addresses, Mask),
+        length: u32,
+        words: &Words,
+    ) -> Result<(), Refused> {
+        let shape = Shape { space, bytes: length, is_signed: false, count: 1, rows: 1, is_short: false };
+        by_space(shape, addresses, mask, |space, addresses, mask| {
+            self.store_words(block, (space, addresses, mask), length, words)
+        })
     }
 
     /// Loads bytes of one lane.

@@ -22,7 +22,7 @@ pub(crate) fn shown(
     let mut allowed = warp.mask;
     let parts = match space {
         Space::Generic => split(addresses, warp.mask),
-        space => [(space, warp.mask), (Space::Local, 0), (Space::Local, 0)],
+        space => [(space, warp.mask), (Space::Local, 0), (Space::Local, 0), (Space::Local, 0)],
     };
     let all: [u64; LANES] = std::array::from_fn(|lane| addresses.lane(lane));
     for (part, mask) in parts {
