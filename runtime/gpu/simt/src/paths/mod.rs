@@ -14,7 +14,7 @@ use crate::row::{Mask, Row, lanes};
 #[cfg(test)]
 mod tests;
 
-/// Jumps back of one path after which another one runs, or the warp yields.
+/// Jumps back of a warp after which another path runs, and the warp yields.
 pub const JUMPS_BACK: u32 = 4096;
 
 /// The reason for which a path waits.
@@ -160,11 +160,14 @@ impl Paths {
         self.lowest = runnable.map(|path| path.pc).min().unwrap_or(u32::MAX);
     }
 
-    /// Counts a jump back of the current path. Returns true if it has jumped back so often that another path, or
-    /// another warp, is to run: the warp yields, and then calls [`Paths::rotate`].
+    /// Counts a jump back of the current path, as `weight` ones. Returns true if the warp has jumped back so often that
+    /// another path, or another warp, is to run: the warp yields, and then calls [`Paths::rotate`].
+    ///
+    /// Jumps are counted for all paths together: a loop in which lanes part and meet, or wait at a barrier, in each
+    /// iteration would never yield otherwise, and never see that the kernel is to end.
     #[inline(always)]
-    pub fn jumps_back(&mut self) -> bool {
-        self.jumps_back += 1;
+    pub fn jumps_back(&mut self, weight: u32) -> bool {
+        self.jumps_back = self.jumps_back.saturating_add(weight);
         self.jumps_back > JUMPS_BACK
     }
 
@@ -268,7 +271,6 @@ impl Paths {
         let runnable = self.others.iter().filter(|path| path.parked.is_none());
         if let Some(first) = runnable.min_by_key(|path| path.pc) {
             self.pc = first.pc;
-            self.jumps_back = 0;
             self.turn += 1;
             self.meet();
             return Turn::Runs;

@@ -4,10 +4,10 @@ use vireo_simt::TrapKind;
 
 use crate::machine::{Block, Inst, Next, Warp};
 
-/// The step after a jump to `target`, which may be back.
+/// The step after a jump, which may be back. The offset of the instruction is by how much more than one that counts.
 #[inline(always)]
-fn jumped(warp: &mut Warp, from: u32, target: u32) -> Next {
-    if target <= from && warp.paths.jumps_back() { Next::Yield } else { Next::Continue }
+fn jumped(warp: &mut Warp, from: u32, inst: &Inst) -> Next {
+    if inst.number <= from && warp.paths.jumps_back(1 + inst.offset as u32) { Next::Yield } else { Next::Continue }
 }
 
 /// A jump of the lanes in which a predicate is true, or false if `result` is 1.
@@ -19,7 +19,7 @@ pub(crate) fn branch(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
     }
     let next = warp.paths.pc;
     let diverges = warp.paths.branch(taken, inst.number, next);
-    match jumped(warp, next, inst.number) {
+    match jumped(warp, next, inst) {
         Next::Continue if diverges => Next::Switch,
         next => next,
     }
@@ -29,7 +29,7 @@ pub(crate) fn branch(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
 pub(crate) fn jump(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
     let next = warp.paths.pc;
     warp.paths.pc = inst.number;
-    jumped(warp, next, inst.number)
+    jumped(warp, next, inst)
 }
 
 /// A call: notes in a row where each lane goes on.

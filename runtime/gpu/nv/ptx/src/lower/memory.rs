@@ -195,6 +195,7 @@ impl<'a> Lower<'_, 'a> {
         let mut draft = Draft::new(by_hand().load).with([at.source]);
         (draft.number, draft.offset, draft.local) = (shape.number(), at.offset, at.local);
         draft.result2 = Self::ordering(form);
+        draft.polls = draft.result2 != Place::None;
         draft.list_results = list.len();
         draft.list = list;
         self.push(draft);
@@ -421,6 +422,7 @@ impl<'a> Lower<'_, 'a> {
             _ => return self.unsupported("this space"),
         };
         let mut draft = Draft::new(own(atomic)).with([at.source]).to(result);
+        draft.polls = has_result;
         for (slot, value) in values.into_iter().enumerate() {
             draft.sources[slot + 1] = self.source(value, ty, false)?;
         }

@@ -9,6 +9,7 @@ mod calls;
 mod code;
 mod instruction;
 mod memory;
+mod polls;
 mod program;
 mod symbols;
 mod together;

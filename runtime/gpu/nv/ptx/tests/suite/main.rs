@@ -6,6 +6,7 @@ mod compiled;
 mod forms;
 mod mutants;
 mod reference;
+mod resident;
 mod soft;
 mod support;
 mod warps;

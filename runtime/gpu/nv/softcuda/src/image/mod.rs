@@ -289,11 +289,16 @@ impl Image {
         self.kernels.iter().position(|kernel| kernel.name == name)
     }
 
-    /// Runs a kernel to its end.
+    /// Bytes that a block of a launch needs while it is alive.
+    pub(crate) fn block_bytes(&self, kernel: usize, launch: &Launch) -> u64 {
+        self.code.block_bytes(kernel, launch)
+    }
+
+    /// Runs a kernel to its end, with so many blocks alive at most unless the launch is cooperative.
     ///
     /// # Errors
     /// The status of what stopped it, which has been told.
-    pub(crate) fn launch(&self, kernel: usize, launch: &Launch, environment: &Environment) -> Outcome {
-        self.code.launch(kernel, launch, environment)
+    pub(crate) fn launch(&self, kernel: usize, launch: &Launch, resident: u64, environment: &Environment) -> Outcome {
+        self.code.launch(kernel, launch, resident, environment)
     }
 }
