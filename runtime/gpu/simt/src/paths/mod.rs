@@ -65,6 +65,8 @@ pub struct Paths {
     lowest: u32,
     /// Whether it runs out of turn, so others may have lower program counters.
     out_of_turn: bool,
+    /// Whether all lanes have arrived at a barrier.
+    has_arrived: bool,
     jumps_back: u32,
     turn: u64,
 }
@@ -72,7 +74,17 @@ pub struct Paths {
 impl Paths {
     /// One path of these lanes, at the first instruction.
     pub fn new(mask: Mask, pc: u32) -> Self {
-        Paths { pc, mask, live: mask, others: Vec::new(), lowest: u32::MAX, out_of_turn: false, jumps_back: 0, turn: 0 }
+        Paths {
+            pc,
+            mask,
+            live: mask,
+            others: Vec::new(),
+            lowest: u32::MAX,
+            out_of_turn: false,
+            has_arrived: false,
+            jumps_back: 0,
+            turn: 0,
+        }
     }
 
     /// Whether the current path is the only one, so that no other has to be met.
@@ -245,8 +257,12 @@ impl Paths {
         self.add(Path { pc: next, mask, parked: Some(Parked::Barrier(arrival)), turn: self.turn });
     }
 
-    /// Lets the lanes at barriers go on.
+    /// Lets the lanes at a barrier go on if all have arrived, when the warp goes on. Lanes that wait while another one
+    /// polls wait further.
     pub fn release(&mut self) {
+        if !std::mem::take(&mut self.has_arrived) {
+            return;
+        }
         for path in &mut self.others {
             if matches!(path.parked, Some(Parked::Barrier(_))) {
                 path.parked = None;
@@ -280,7 +296,8 @@ impl Paths {
             None => Turn::Ended,
             Some(Some(Parked::Barrier(arrival))) => {
                 let same = |parked| matches!(parked, Some(Parked::Barrier(other)) if other == arrival);
-                if arrivals.all(same) { Turn::Arrives(arrival) } else { Turn::Deadlock }
+                self.has_arrived = arrivals.all(same);
+                if self.has_arrived { Turn::Arrives(arrival) } else { Turn::Deadlock }
             }
             Some(_) => Turn::Deadlock,
         }
