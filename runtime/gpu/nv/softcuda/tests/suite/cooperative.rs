@@ -3,10 +3,11 @@
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-use vireo_cuda::attributes::{DeviceAttribute, LaunchAttributeId};
+use vireo_cuda::attributes::{DeviceAttribute, JitInputType, LaunchAttributeId};
 use vireo_cuda::result::CuResult;
 use vireo_cuda::types::{
-    CuDevice, CuFunction, CuGraph, CuGraphExec, CuGraphNode, CuStream, KernelNodeParams, LaunchAttribute, LaunchConfig,
+    CuDevice, CuFunction, CuGraph, CuGraphExec, CuGraphNode, CuLinkState, CuModule, CuStream, KernelNodeParams,
+    LaunchAttribute, LaunchConfig,
 };
 use vireo_softcuda::entries::*;
 
@@ -159,4 +160,92 @@ fn a_cooperative_launch_has_no_more_blocks_than_the_device_holds() {
     }
     // SAFETY: it needs no pointers.
     ok(unsafe { cuCtxSynchronize() });
+}
+
+/// Each block sets a word, waits by the device runtime, and puts the sum of all words beside those.
+const CALLS: &[u8] = b"
+.version 7.0
+.target sm_60
+.address_size 64
+.extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 s);
+.extern .func (.param .b32 r) cudaCGSynchronize(.param .b64 h, .param .b32 f);
+.visible .entry sum(.param .u64 data)
+{
+  .reg .pred %p<3>;
+  .reg .b32 %r<16>;
+  .reg .b64 %rd<8>;
+  .param .b32 scope; .param .b64 handle; .param .b32 flags; .param .b32 status;
+  ld.param.u64 %rd1, [data];
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %nctaid.x;
+  mul.wide.u32 %rd2, %r2, 4;
+  add.s64 %rd2, %rd2, %rd1;
+  add.u32 %r5, %r2, 1;
+  st.global.u32 [%rd2], %r5;
+  mov.b32 %r6, 1;
+  st.param.b32 [scope], %r6;
+  call (handle), cudaCGGetIntrinsicHandle, (scope);
+  ld.param.b64 %rd3, [handle];
+  st.param.b64 [handle], %rd3;
+  mov.b32 %r7, 0;
+  st.param.b32 [flags], %r7;
+  call (status), cudaCGSynchronize, (handle, flags);
+  ld.param.b32 %r7, [status];
+  mov.u32 %r8, 0;
+$add:
+  mul.wide.u32 %rd4, %r8, 4;
+  add.s64 %rd4, %rd4, %rd1;
+  ld.global.u32 %r9, [%rd4];
+  add.u32 %r7, %r7, %r9;
+  add.u32 %r8, %r8, 1;
+  setp.lt.u32 %p1, %r8, %r3;
+  @%p1 bra $add;
+  mul.wide.u32 %rd5, %r3, 4;
+  add.s64 %rd5, %rd5, %rd2;
+  st.global.u32 [%rd5], %r7;
+  ret;
+}
+\0";
+
+#[test]
+fn functions_of_the_device_runtime_are_linked() {
+    let machine = Machine::new();
+    let data = machine.memory(8 * u64::from(BLOCKS));
+    let mut word = data;
+    let mut list: [*mut c_void; 1] = [(&raw mut word).cast()];
+    let list = list.as_mut_ptr();
+    let link = |archive: &str| {
+        // SAFETY: the pointers are those of values, the text has as many bytes as is said, and names end with zeros.
+        unsafe {
+            let state = get(|state: *mut CuLinkState| cuLinkCreate_v2(0, null_mut(), null_mut(), state));
+            let add = |kind, bytes: &[u8], name: &str| {
+                let (bytes, size) = (bytes.as_ptr().cast_mut().cast(), bytes.len() as u64);
+                cuLinkAddData_v2(state, kind, bytes, size, name.as_ptr().cast(), 0, null_mut(), null_mut())
+            };
+            ok(add(JitInputType::PTX, CALLS, "sum\0"));
+            let status = add(JitInputType::LIBRARY, b"!<arch>\n", archive);
+            if status != CuResult::SUCCESS {
+                return Err(status);
+            }
+            let mut image = null_mut();
+            ok(cuLinkComplete(state, &raw mut image, null_mut()));
+            let module = get(|module: *mut CuModule| cuModuleLoadData(module, image));
+            ok(cuLinkDestroy(state));
+            Ok(module)
+        }
+    };
+    assert_eq!(link("libother.a\0"), Err(CuResult::ERROR_NO_BINARY_FOR_GPU));
+    let sum = machine.function(link("/lib/libcudadevrt.a\0").expect("the device runtime"), c"sum");
+    // SAFETY: the kernel has these parameters.
+    unsafe {
+        ok(cuLaunchCooperativeKernel(sum, BLOCKS, 1, 1, 40, 1, 1, 0, CuStream(0), list));
+        ok(cuCtxSynchronize());
+        let total: u32 = (1..=BLOCKS).sum();
+        let sums = || machine.read(data + 4 * u64::from(BLOCKS), BLOCKS as usize);
+        assert_eq!(sums(), vec![total; BLOCKS as usize]);
+        // In another launch the barrier returns a status, which the kernel adds.
+        ok(cuLaunchKernel(sum, BLOCKS, 1, 1, 40, 1, 1, 0, CuStream(0), list, null_mut()));
+        ok(cuCtxSynchronize());
+        assert_eq!(sums(), vec![total + 1; BLOCKS as usize]);
+    }
 }
