@@ -2,7 +2,8 @@
 //!
 //! A work-group has barriers by their numbers. A wave that arrives at one counts there, and may wait until as many
 //! waves have arrived as it expects; then all that wait there continue. Nothing preempts a wave, so memory of the
-//! work-group needs no locks; a wave that runs for long yields, since it may poll what another one is to store.
+//! work-group needs no locks; a wave that runs for long yields, since it may poll what another one is to store. A
+//! work-group whose waves all yield may wait for another work-group: `grid` then lets others take turns with it.
 
 use crate::trap::{Trap, TrapKind};
 
@@ -51,8 +52,19 @@ struct Barrier {
     expects: Option<u32>,
 }
 
+/// The result of a round of a work-group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Round {
+    /// All waves have ended.
+    Ended,
+    /// A wave ended or arrived at a barrier.
+    Runs,
+    /// All waves that could run have yielded: they compute for long, or poll memory that another work-group writes.
+    Polls,
+}
+
 /// The waves of a work-group and its barriers.
-struct Waves {
+pub struct Waves {
     states: Vec<State>,
     /// Waves that have not ended.
     live: u32,
@@ -61,6 +73,56 @@ struct Waves {
 }
 
 impl Waves {
+    /// `count` waves, none of which has run. A wave that ended counts at barriers of all waves if `ended_arrive`.
+    pub fn new(count: usize, ended_arrive: bool) -> Self {
+        Waves {
+            states: vec![State::Runs; count],
+            live: count as u32,
+            ended_arrive,
+            barriers: [Barrier::default(); BARRIERS],
+        }
+    }
+
+    /// As many waves, none of which has run.
+    pub fn restart(&mut self) {
+        self.states.fill(State::Runs);
+        self.live = self.states.len() as u32;
+        self.barriers = [Barrier::default(); BARRIERS];
+    }
+
+    /// Runs each wave that can run once. `run` continues one.
+    ///
+    /// # Errors
+    /// The trap of a wave, or a deadlock if all that have not ended wait.
+    #[inline]
+    pub fn round(&mut self, mut run: impl FnMut(usize) -> Result<Pause, Trap>) -> Result<Round, Trap> {
+        let (mut ran, mut polls) = (false, true);
+        for wave in 0..self.states.len() {
+            if self.states[wave] != State::Runs {
+                continue;
+            }
+            ran = true;
+            match run(wave)? {
+                Pause::Yield => continue,
+                Pause::Ended => self.end(wave),
+                Pause::At(arrival) => {
+                    let trap = |kind| Trap { wave: wave as u32, ..Trap::new(kind) };
+                    self.arrive(wave, arrival).map_err(trap)?;
+                }
+            }
+            polls = false;
+        }
+        if self.live == 0 {
+            return Ok(Round::Ended);
+        }
+        if !ran {
+            let waits = |state: &State| matches!(state, State::Waits(_));
+            let first = self.states.iter().position(waits).unwrap_or_default();
+            return Err(Trap { wave: first as u32, ..Trap::new(TrapKind::Deadlock) });
+        }
+        Ok(if polls { Round::Polls } else { Round::Runs })
+    }
+
     /// Counts a wave at a barrier, and lets those continue that have waited for it.
     fn arrive(&mut self, wave: usize, arrival: Arrival) -> Result<(), TrapKind> {
         let invalid = |what: &'static str| Err(TrapKind::InvalidOperand(what.into()));
@@ -109,34 +171,8 @@ impl Waves {
 /// The trap of a wave, or a deadlock if all that have not ended wait. A wave that ended counts at barriers of all waves
 /// if `ended_arrive`.
 pub fn run(count: usize, ended_arrive: bool, mut run: impl FnMut(usize) -> Result<Pause, Trap>) -> Result<(), Trap> {
-    let mut waves = Waves {
-        states: vec![State::Runs; count],
-        live: count as u32,
-        ended_arrive,
-        barriers: [Barrier::default(); BARRIERS],
-    };
-    while waves.live > 0 {
-        let mut ran = false;
-        for wave in 0..count {
-            if waves.states[wave] != State::Runs {
-                continue;
-            }
-            ran = true;
-            match run(wave)? {
-                Pause::Yield => {}
-                Pause::Ended => waves.end(wave),
-                Pause::At(arrival) => {
-                    let trap = |kind| Trap { wave: wave as u32, ..Trap::new(kind) };
-                    waves.arrive(wave, arrival).map_err(trap)?;
-                }
-            }
-        }
-        if !ran {
-            let waits = |state: &State| matches!(state, State::Waits(_));
-            let first = waves.states.iter().position(waits).unwrap_or_default();
-            return Err(Trap { wave: first as u32, ..Trap::new(TrapKind::Deadlock) });
-        }
-    }
+    let mut waves = Waves::new(count, ended_arrive);
+    while waves.round(&mut run)? != Round::Ended {}
     Ok(())
 }
 
@@ -213,6 +249,18 @@ mod tests {
             Ok(Pause::Ended)
         });
         assert_eq!((result, polls), (Ok(()), 1));
+    }
+
+    #[test]
+    fn a_round_says_whether_all_waves_poll() {
+        let mut waves = Waves::new(2, true);
+        let pauses = [(Pause::Yield, Pause::Yield), (Pause::Yield, BARRIER), (Pause::Yield, Pause::Yield)];
+        let rounds = pauses.map(|(first, second)| waves.round(|wave| Ok([first, second][wave])));
+        assert_eq!(rounds, [Ok(Round::Polls), Ok(Round::Runs), Ok(Round::Polls)]);
+        // The end of the first one counts at the barrier.
+        assert_eq!(waves.round(|_| Ok(Pause::Ended)), Ok(Round::Ended));
+        waves.restart();
+        assert_eq!(waves.round(|_| Ok(Pause::Ended)), Ok(Round::Ended));
     }
 
     #[test]

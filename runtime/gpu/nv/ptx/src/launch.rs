@@ -1,10 +1,12 @@
 //! Launches: what an owner gives a kernel to run, and the grid of blocks over cores.
 
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use vireo_simt::group::{self, BARRIERS, Pause};
+use vireo_simt::grid::{Residency, Resident, run_resident};
+use vireo_simt::group::{BARRIERS, Pause, Round, Waves};
 use vireo_simt::paths::Paths;
-use vireo_simt::{AccessHook, LANES, Memory, Pool, Port, Row, Stop, grid};
+use vireo_simt::{AccessHook, LANES, Memory, Pool, Port, Row, Stop};
 
 use crate::generated::limits::{BLOCK_THREADS, SHARED_BYTES};
 use crate::machine::{Block, Constant, Program, TRUE, Votes, Warp};
@@ -32,6 +34,14 @@ pub struct Launch<'a> {
     pub hook: Option<&'a dyn AccessHook>,
     /// Ends the launch with [`TrapKind::Stopped`] soon after it is requested. A trap requests it, too.
     pub stop: &'a Stop,
+    /// Blocks that are alive at most, so that one that polls what another one is to write lets that one run. All
+    /// blocks of a cooperative launch are.
+    pub resident: u64,
+    /// Whether any block may wait for any other one, as at a barrier of the grid.
+    pub is_cooperative: bool,
+    /// The address of the workspace of a cooperative launch, [`crate::limits::WORKSPACE_BYTES`] of which the first word
+    /// has their number and the others are zero.
+    pub workspace: u64,
     /// Instructions that a warp may execute.
     pub limit: u64,
     /// The number of the launch, for the register of this name.
@@ -44,6 +54,12 @@ pub struct Launch<'a> {
 
 /// Bytes of local memory of all threads of a block at most.
 const MOST_LOCAL: u64 = 1 << 29;
+
+/// Bytes of all blocks that are alive at most.
+pub const MOST_RESIDENT: u64 = 1 << 30;
+
+/// Turns of a block that only polls after which others of a launch that is not cooperative have one.
+const PATIENCE: u32 = 16;
 
 impl Kernel {
     fn trap(&self, trap: vireo_simt::Trap, size: [u32; 3]) -> Trap {
@@ -65,6 +81,19 @@ impl Kernel {
     pub fn line(&self, instruction: u64) -> Option<(u32, &str)> {
         let inst = self.program.insts.get(usize::try_from(instruction).ok()?)?;
         Some((inst.line, self.program.names.get(inst.name as usize)?))
+    }
+
+    /// Bytes that a block of so many threads, with so many bytes of shared memory beside those that the kernel
+    /// declares, needs while it is alive.
+    pub fn block_bytes(&self, threads: u64, shared_bytes: u32) -> u64 {
+        let Program { rows, predicates, constants, local_bytes, .. } = &*self.program;
+        let rows = u64::from(*rows) + constants.len() as u64 + 1;
+        let warp = rows * size_of::<Row>() as u64
+            + u64::from(*predicates) * 4
+            + u64::from(*local_bytes) * LANES as u64
+            + size_of::<Warp>() as u64;
+        let shared = u64::from(self.shared_bytes) + u64::from(shared_bytes);
+        threads.div_ceil(LANES as u64) * warp + shared + size_of::<Block<'_>>() as u64
     }
 
     /// Runs a launch to its end, and returns how many instructions its warps executed.
@@ -99,16 +128,25 @@ impl Kernel {
         let Some(constants) = constants(&self.program, launch) else {
             return refuse(format!("{} addresses of variables are too few", launch.globals.len()));
         };
-        let executed = std::sync::atomic::AtomicU64::new(0);
-        let started = std::time::Instant::now();
-        let result = grid::run(launch.grid, launch.threads, launch.pool, launch.stop, || {
-            let mut worker = Worker::new(self, launch, &constants, threads as u32, started);
-            let executed = &executed;
-            move |number| {
-                let count = worker.run(number)?;
-                executed.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
-                Ok(())
+        let blocks = launch.grid.iter().fold(1, |blocks: u64, size| blocks.saturating_mul((*size).into()));
+        let bytes = self.block_bytes(threads, launch.shared_bytes);
+        let residency = if launch.is_cooperative {
+            if blocks.saturating_mul(bytes) > MOST_RESIDENT {
+                return refuse(format!("{blocks} blocks of {bytes} bytes: expected {MOST_RESIDENT} together at most"));
             }
+            Residency { most: blocks, patience: 0 }
+        } else {
+            Residency { most: launch.resident.min(MOST_RESIDENT / bytes), patience: PATIENCE }
+        };
+        let executed = AtomicU64::new(0);
+        let started = std::time::Instant::now();
+        let result = run_resident(launch.grid, launch.threads, residency, launch.pool, launch.stop, || Worker {
+            kernel: self,
+            launch,
+            constants: &constants,
+            threads: threads as u32,
+            started,
+            executed: &executed,
         });
         match result {
             Ok(()) => Ok(executed.into_inner()),
@@ -134,25 +172,29 @@ fn constants(program: &Program, launch: &Launch<'_>) -> Option<Vec<Row>> {
     program.constants.iter().map(|constant| word(constant).map(Row::splat)).collect()
 }
 
-/// Runs blocks one after another, in the same memory.
+/// Runs the blocks of a thread of the host.
 struct Worker<'a> {
+    kernel: &'a Kernel,
     launch: &'a Launch<'a>,
+    constants: &'a [Row],
+    threads: u32,
+    started: std::time::Instant,
+    /// Instructions of all warps.
+    executed: &'a AtomicU64,
+}
+
+/// A block and its warps, between their turns.
+struct Alive<'a> {
     block: Block<'a>,
     warps: Vec<Warp>,
-    threads: u32,
+    waves: Waves,
 }
 
 impl<'a> Worker<'a> {
-    fn new(
-        kernel: &'a Kernel,
-        launch: &'a Launch<'a>,
-        constants: &[Row],
-        threads: u32,
-        started: std::time::Instant,
-    ) -> Self {
-        let program: &Program = &kernel.program;
+    fn block(&self) -> Box<Alive<'a>> {
+        let Worker { kernel, launch, constants, .. } = self;
         let block = Block {
-            program,
+            program: &kernel.program,
             shared: vec![0; (kernel.shared_bytes + launch.shared_bytes) as usize],
             port: Port::new(launch.memory),
             params: &launch.params[..kernel.parameter_bytes as usize],
@@ -163,50 +205,67 @@ impl<'a> Worker<'a> {
             size: launch.block,
             number: [0; 3],
             grid_id: launch.grid_id,
+            workspace: launch.workspace,
             dynamic_bytes: launch.shared_bytes,
             votes: [[Votes::default(); 2]; BARRIERS],
             arrived: [0; BARRIERS],
             generations: [0; BARRIERS],
             of_all: [false; BARRIERS],
             live: 0,
-            started,
+            started: self.started,
         };
-        let count = threads.div_ceil(LANES as u32);
+        let count = self.threads.div_ceil(LANES as u32);
         let warps = (0..count).map(|index| warp(&block, index, constants)).collect();
-        Worker { launch, block, warps, threads }
+        Box::new(Alive { block, warps, waves: Waves::new(count as usize, true) })
     }
+}
 
-    fn run(&mut self, number: [u32; 3]) -> Result<u64, vireo_simt::Trap> {
-        let Worker { launch, block, warps, threads } = self;
+impl<'a> Resident for Worker<'a> {
+    type Group = Box<Alive<'a>>;
+
+    fn start(&mut self, number: [u32; 3], storage: Option<Self::Group>) -> Result<Self::Group, vireo_simt::Trap> {
+        let mut group = storage.unwrap_or_else(|| self.block());
+        let Alive { block, warps, waves } = &mut *group;
         block.number = number;
         block.shared.fill(0);
         block.votes = [[Votes::default(); 2]; BARRIERS];
         (block.arrived, block.generations) = ([0; BARRIERS], [0; BARRIERS]);
         block.of_all = [false; BARRIERS];
         block.live = warps.len() as u32;
-        block.hook = launch.hook.map(|hook| hook.start_group(number, block.shared.len() as u32));
+        block.hook = self.launch.hook.map(|hook| hook.start_group(number, block.shared.len() as u32));
         for warp in warps.iter_mut() {
             let first = warp.index * LANES as u32;
-            let count = threads.saturating_sub(first).min(LANES as u32);
+            let count = self.threads.saturating_sub(first).min(LANES as u32);
             let mask = if count == LANES as u32 { u32::MAX } else { (1 << count) - 1 };
             warp.start(block.program, mask);
         }
-        group::run(warps.len(), true, |index| {
-            let pause = warps[index].run(block);
-            if let (Ok(Pause::At(_)), Some(hook)) = (&pause, &mut block.hook) {
-                hook.barrier(index as u32, &block.shared);
+        waves.restart();
+        Ok(group)
+    }
+
+    fn round(&mut self, group: &mut Self::Group) -> Result<Round, vireo_simt::Trap> {
+        let Alive { block, warps, waves } = &mut **group;
+        let number = block.number;
+        let round = waves
+            .round(|index| {
+                let pause = warps[index].run(block);
+                if let (Ok(Pause::At(_)), Some(hook)) = (&pause, &mut block.hook) {
+                    hook.barrier(index as u32, &block.shared);
+                }
+                pause.map_err(|trap| vireo_simt::Trap { group: number, wave: index as u32, ..trap })
+            })
+            .map_err(|trap| {
+                let waits = warps.get(trap.wave as usize).and_then(Warp::waits_at).filter(|_| trap.lane.is_none());
+                let (address, lane) = waits.map_or((trap.address, trap.lane), |(address, lane)| (address, Some(lane)));
+                vireo_simt::Trap { group: number, address, lane, ..trap }
+            })?;
+        if round == Round::Ended {
+            if let Some(hook) = &mut block.hook {
+                hook.end(&block.shared);
             }
-            pause.map_err(|trap| vireo_simt::Trap { group: number, wave: index as u32, ..trap })
-        })
-        .map_err(|trap| {
-            let waits = warps.get(trap.wave as usize).and_then(Warp::waits_at).filter(|_| trap.lane.is_none());
-            let (address, lane) = waits.map_or((trap.address, trap.lane), |(address, lane)| (address, Some(lane)));
-            vireo_simt::Trap { group: number, address, lane, ..trap }
-        })?;
-        if let Some(hook) = &mut block.hook {
-            hook.end(&block.shared);
+            self.executed.fetch_add(warps.iter().map(|warp| warp.executed).sum(), Ordering::Relaxed);
         }
-        Ok(warps.iter().map(|warp| warp.executed).sum())
+        Ok(round)
     }
 }
 

@@ -181,6 +181,8 @@ pub(crate) struct Block<'a> {
     pub(crate) size: [u32; 3],
     pub(crate) number: [u32; 3],
     pub(crate) grid_id: u64,
+    /// The address of the memory where the blocks of a cooperative launch meet.
+    pub(crate) workspace: u64,
     pub(crate) dynamic_bytes: u32,
     /// Values at barriers, of two phases.
     pub(crate) votes: [[Votes; 2]; BARRIERS],

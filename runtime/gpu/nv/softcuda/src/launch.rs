@@ -137,12 +137,28 @@ pub(crate) fn check(device: &Device, function: &Function, launch: &Launch) -> Ou
         return wrong(CuResult::ERROR_LAUNCH_OUT_OF_RESOURCES, text);
     }
     let blocks = launch.grid.iter().map(|size| u128::from(*size)).product::<u128>();
-    if launch.is_cooperative && blocks > 1 {
-        // Blocks run one after another, so the first one that waits for all of them would wait for ever.
-        let text = format!("{blocks} blocks of a cooperative launch: the blocks of a grid are not resident together");
-        return wrong(CuResult::ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, text);
+    if launch.is_cooperative {
+        // Any block may wait for any other one, so all of them have to be alive together.
+        let most = resident_blocks(device, function, launch);
+        if blocks > u128::from(most) {
+            let text =
+                format!("{blocks} blocks of a cooperative launch are more than the {most} that the device holds");
+            return wrong(CuResult::ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, text);
+        }
+        let bytes = u128::from(function.module.image.block_bytes(function.index, launch));
+        if blocks * bytes > u128::from(vireo_ptx::MOST_RESIDENT) {
+            let most = vireo_ptx::MOST_RESIDENT;
+            let text = format!("{blocks} blocks of a cooperative launch with {bytes} bytes each are more than {most}");
+            return wrong(CuResult::ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, text);
+        }
     }
     Ok(())
+}
+
+/// Blocks of a launch that the device holds.
+fn resident_blocks(device: &Device, function: &Function, launch: &Launch) -> u64 {
+    let each = blocks_per_multiprocessor(device, function.kernel(), threads(launch.block), launch.shared.into());
+    u64::from(each) * u64::from(device.attribute(DeviceAttribute::MULTIPROCESSOR_COUNT))
 }
 
 /// Threads of a block.
@@ -179,7 +195,9 @@ pub(crate) fn blocks_per_multiprocessor(device: &Device, kernel: &Kernel, thread
 pub(crate) fn task(system: &'static System, function: Arc<Function>, launch: Launch) -> Task {
     Box::new(move || {
         let environment = Environment { system, context: function.module.context.clone() };
-        function.module.image.launch(function.index, &launch, &environment)?;
+        let device = &system.devices[environment.context.device as usize];
+        let resident = resident_blocks(device, &function, &launch);
+        function.module.image.launch(function.index, &launch, resident, &environment)?;
         Ok(Progress::Done)
     })
 }

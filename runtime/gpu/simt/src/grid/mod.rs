@@ -1,4 +1,5 @@
-//! Grids: work-groups spread over cores. Each thread takes the next work-group until none is left or one trapped.
+//! Grids: work-groups spread over cores. Each thread takes the next work-group until none is left or one trapped, and
+//! runs it to its end ([`run`]), or several in turn that may wait for each other ([`run_resident`]).
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,8 +8,10 @@ use std::sync::{Mutex, PoisonError};
 use crate::trap::{Trap, TrapKind};
 
 mod pool;
+mod resident;
 
 pub use pool::Pool;
+pub use resident::{Residency, Resident, run_resident};
 
 /// Asks the work-groups of a grid to stop. A wave looks at it at each jump back.
 #[derive(Debug, Default)]
@@ -24,6 +27,63 @@ impl Stop {
     #[inline(always)]
     pub fn requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The work-groups of a grid that threads take, each once.
+struct Tickets<'a> {
+    groups: [u32; 3],
+    count: u64,
+    next: AtomicU64,
+    stop: &'a Stop,
+    first_trap: Mutex<Option<Trap>>,
+}
+
+impl<'a> Tickets<'a> {
+    fn new(groups: [u32; 3], stop: &'a Stop) -> Result<Self, Trap> {
+        let [x, y, z] = groups.map(u128::from);
+        let count = u64::try_from(x * y * z)
+            .map_err(|_| Trap::new(TrapKind::InvalidDispatch("too many work-groups".into())))?;
+        Ok(Tickets { groups, count, next: AtomicU64::new(0), stop, first_trap: Mutex::new(None) })
+    }
+
+    /// The next work-group that is not taken.
+    fn take(&self) -> Option<[u32; 3]> {
+        if self.stop.requested() {
+            return None;
+        }
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        let [width, height] = [u64::from(self.groups[0]), u64::from(self.groups[1])];
+        let group = || [index % width, index / width % height, index / width / height].map(|at| at as u32);
+        (index < self.count).then(group)
+    }
+
+    /// Notes a trap, and stops the grid.
+    fn trapped(&self, trap: Trap) {
+        let mut first = self.first_trap.lock().unwrap_or_else(PoisonError::into_inner);
+        // Work-groups that were stopped by the trap of another one do not hide it.
+        if first.as_ref().is_none_or(|first: &Trap| first.kind == TrapKind::Stopped) {
+            *first = Some(trap);
+        }
+        self.stop.request();
+    }
+
+    /// Runs `work` on as many threads as there are work-groups, `threads` at most, and returns the first trap.
+    fn run(self, threads: NonZeroUsize, pool: &Pool, work: impl Fn(&Self) + Sync) -> Result<(), Trap> {
+        if self.count == 0 {
+            return Ok(());
+        }
+        let threads = threads.get().min(usize::try_from(self.count).unwrap_or(usize::MAX));
+        if threads == 1 {
+            work(&self);
+        } else {
+            pool.run(threads - 1, &|| work(&self));
+        }
+        match self.first_trap.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(trap) => Err(trap),
+            None if self.next.into_inner() < self.count => Err(Trap::new(TrapKind::Stopped)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -43,44 +103,15 @@ pub fn run<'a, R>(
 where
     R: FnMut([u32; 3]) -> Result<(), Trap> + 'a,
 {
-    let [x, y, z] = groups.map(u128::from);
-    let count =
-        u64::try_from(x * y * z).map_err(|_| Trap::new(TrapKind::InvalidDispatch("too many work-groups".into())))?;
-    if count == 0 {
-        return Ok(());
-    }
-    let (next, first_trap) = (AtomicU64::new(0), Mutex::new(None));
-    let work = || {
+    Tickets::new(groups, stop)?.run(threads, pool, |tickets| {
         let mut run = worker();
-        while !stop.requested() {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= count {
-                break;
-            }
-            let [width, height] = [u64::from(groups[0]), u64::from(groups[1])];
-            let group = [index % width, index / width % height, index / width / height].map(|at| at as u32);
+        while let Some(group) = tickets.take() {
             if let Err(trap) = run(group) {
-                let mut first = first_trap.lock().unwrap_or_else(PoisonError::into_inner);
-                // Work-groups that were stopped by the trap of another one do not hide it.
-                if first.as_ref().is_none_or(|first: &Trap| first.kind == TrapKind::Stopped) {
-                    *first = Some(trap);
-                }
-                stop.request();
+                tickets.trapped(trap);
                 break;
             }
         }
-    };
-    let threads = threads.get().min(usize::try_from(count).unwrap_or(usize::MAX));
-    if threads == 1 {
-        work();
-    } else {
-        pool.run(threads - 1, &work);
-    }
-    match first_trap.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(trap) => Err(trap),
-        None if next.into_inner() < count => Err(Trap::new(TrapKind::Stopped)),
-        None => Ok(()),
-    }
+    })
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::row::{Mask, Row, lanes};
 #[cfg(test)]
 mod tests;
 
-/// Jumps back of one path after which another one runs, or the warp yields.
+/// Jumps back of a warp after which another path runs, and the warp yields.
 pub const JUMPS_BACK: u32 = 4096;
 
 /// The reason for which a path waits.
@@ -65,6 +65,8 @@ pub struct Paths {
     lowest: u32,
     /// Whether it runs out of turn, so others may have lower program counters.
     out_of_turn: bool,
+    /// Whether all lanes have arrived at a barrier.
+    has_arrived: bool,
     jumps_back: u32,
     turn: u64,
 }
@@ -72,7 +74,17 @@ pub struct Paths {
 impl Paths {
     /// One path of these lanes, at the first instruction.
     pub fn new(mask: Mask, pc: u32) -> Self {
-        Paths { pc, mask, live: mask, others: Vec::new(), lowest: u32::MAX, out_of_turn: false, jumps_back: 0, turn: 0 }
+        Paths {
+            pc,
+            mask,
+            live: mask,
+            others: Vec::new(),
+            lowest: u32::MAX,
+            out_of_turn: false,
+            has_arrived: false,
+            jumps_back: 0,
+            turn: 0,
+        }
     }
 
     /// Whether the current path is the only one, so that no other has to be met.
@@ -160,11 +172,14 @@ impl Paths {
         self.lowest = runnable.map(|path| path.pc).min().unwrap_or(u32::MAX);
     }
 
-    /// Counts a jump back of the current path. Returns true if it has jumped back so often that another path, or
-    /// another warp, is to run: the warp yields, and then calls [`Paths::rotate`].
+    /// Counts a jump back of the current path, as `weight` ones. Returns true if the warp has jumped back so often that
+    /// another path, or another warp, is to run: the warp yields, and then calls [`Paths::rotate`].
+    ///
+    /// Jumps are counted for all paths together: a loop in which lanes part and meet, or wait at a barrier, in each
+    /// iteration would never yield otherwise, and never see that the kernel is to end.
     #[inline(always)]
-    pub fn jumps_back(&mut self) -> bool {
-        self.jumps_back += 1;
+    pub fn jumps_back(&mut self, weight: u32) -> bool {
+        self.jumps_back = self.jumps_back.saturating_add(weight);
         self.jumps_back > JUMPS_BACK
     }
 
@@ -242,8 +257,12 @@ impl Paths {
         self.add(Path { pc: next, mask, parked: Some(Parked::Barrier(arrival)), turn: self.turn });
     }
 
-    /// Lets the lanes at barriers go on.
+    /// Lets the lanes at a barrier go on if all have arrived, when the warp goes on. Lanes that wait while another one
+    /// polls wait further.
     pub fn release(&mut self) {
+        if !std::mem::take(&mut self.has_arrived) {
+            return;
+        }
         for path in &mut self.others {
             if matches!(path.parked, Some(Parked::Barrier(_))) {
                 path.parked = None;
@@ -268,7 +287,6 @@ impl Paths {
         let runnable = self.others.iter().filter(|path| path.parked.is_none());
         if let Some(first) = runnable.min_by_key(|path| path.pc) {
             self.pc = first.pc;
-            self.jumps_back = 0;
             self.turn += 1;
             self.meet();
             return Turn::Runs;
@@ -278,7 +296,8 @@ impl Paths {
             None => Turn::Ended,
             Some(Some(Parked::Barrier(arrival))) => {
                 let same = |parked| matches!(parked, Some(Parked::Barrier(other)) if other == arrival);
-                if arrivals.all(same) { Turn::Arrives(arrival) } else { Turn::Deadlock }
+                self.has_arrived = arrivals.all(same);
+                if self.has_arrived { Turn::Arrives(arrival) } else { Turn::Deadlock }
             }
             Some(_) => Turn::Deadlock,
         }

@@ -184,7 +184,7 @@ impl Warp<'_> {
                 }
                 if self.paths.mask != 0 {
                     self.paths.branch(taken, target as u32, next as u32);
-                    if taken != 0 && target <= pc && self.paths.jumps_back() {
+                    if taken != 0 && target <= pc && self.paths.jumps_back(1) {
                         self.paths.rotate();
                         return Pause::Yield;
                     }
@@ -260,6 +260,17 @@ fn a_lock_that_lanes_share_is_taken_by_one_after_another() {
     }
     assert!(warp.registers.iter().all(|registers| registers[0] == 33), "{:?}", warp.registers);
     assert!(yields > 0 && yields <= 64, "{yields}");
+}
+
+#[test]
+fn a_loop_in_which_lanes_part_or_wait_yields() {
+    let parts = [Op::JumpIf(3, 3), Op::Mix(1), Op::Jump(4), Op::Mix(2), Op::Jump(0)];
+    let waits = [Op::Barrier(Arrival::ALL), Op::Jump(0)];
+    for code in [&parts[..], &waits] {
+        let mut warp = warp(code, u32::MAX);
+        let paused = (0..2 * JUMPS_BACK).find(|_| warp.run(&mut 0) == Pause::Yield);
+        assert!(paused.is_some(), "{code:?}");
+    }
 }
 
 #[test]

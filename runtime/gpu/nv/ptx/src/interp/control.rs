@@ -6,10 +6,10 @@ use vireo_simt::{Row, TrapKind};
 use super::memory::list;
 use crate::machine::{Block, Inst, Next, Warp};
 
-/// The step after a jump to `target`, which may be back.
+/// The step after a jump, which may be back. The offset of the instruction is by how much more than one that counts.
 #[inline(always)]
-fn jumped(warp: &mut Warp, from: u32, target: u32) -> Next {
-    if target <= from && warp.paths.jumps_back() { Next::Yield } else { Next::Continue }
+fn jumped(warp: &mut Warp, from: u32, inst: &Inst) -> Next {
+    if inst.number <= from && warp.paths.jumps_back(1 + inst.offset as u32) { Next::Yield } else { Next::Continue }
 }
 
 /// A jump of the lanes in which a predicate is true, or false if `result` is 1.
@@ -21,7 +21,7 @@ pub(crate) fn branch(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
     }
     let next = warp.paths.pc;
     let diverges = warp.paths.branch(taken, inst.number, next);
-    match jumped(warp, next, inst.number) {
+    match jumped(warp, next, inst) {
         Next::Continue if diverges => Next::Switch,
         next => next,
     }
@@ -31,7 +31,7 @@ pub(crate) fn branch(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
 pub(crate) fn jump(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
     let next = warp.paths.pc;
     warp.paths.pc = inst.number;
-    jumped(warp, next, inst.number)
+    jumped(warp, next, inst)
 }
 
 /// A jump of each lane to the entry of a list that a row says. The number is how many entries there are.
@@ -50,7 +50,7 @@ pub(crate) fn branch_indexed(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst
     let from = warp.paths.pc;
     let is_back = lanes(warp.mask).any(|lane| targets.0[lane] <= from);
     let diverges = warp.paths.scatter(&targets);
-    match is_back && warp.paths.jumps_back() {
+    match is_back && warp.paths.jumps_back(1) {
         true => Next::Yield,
         false if diverges => Next::Switch,
         false => Next::Continue,

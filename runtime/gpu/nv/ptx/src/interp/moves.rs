@@ -205,6 +205,8 @@ pub(crate) fn special(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Ne
         S::Smid => uniform(0),
         S::Nsmid => uniform(1),
         S::Gridid => uniform(block.grid_id),
+        S::Envreg1 => uniform(block.workspace >> 32),
+        S::Envreg2 => uniform(block.workspace),
         S::LanemaskEq => by_lane(|lane| 1 << lane),
         S::LanemaskLe => by_lane(|lane| u32::MAX >> (31 - lane)),
         S::LanemaskLt => by_lane(|lane| (1 << lane) - 1),

@@ -69,6 +69,8 @@ pub(super) struct Draft {
     pub(super) is_control: bool,
     /// Whether it is executed in some lanes of the path only.
     pub(super) is_guarded: bool,
+    /// Whether it reads what other warps may write meanwhile.
+    pub(super) polls: bool,
 }
 
 impl Draft {
@@ -92,6 +94,7 @@ impl Draft {
             shares: false,
             is_control: false,
             is_guarded: false,
+            polls: false,
         }
     }
 

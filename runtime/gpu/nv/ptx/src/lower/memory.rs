@@ -195,6 +195,7 @@ impl<'a> Lower<'_, 'a> {
         let mut draft = Draft::new(by_hand().load).with([at.source]);
         (draft.number, draft.offset, draft.local) = (shape.number(), at.offset, at.local);
         draft.result2 = Self::ordering(form);
+        draft.polls = draft.result2 != Place::None;
         draft.list_results = list.len();
         draft.list = list;
         self.push(draft);
@@ -424,6 +425,7 @@ impl<'a> Lower<'_, 'a> {
         let is_quad = ty.bits() == 128;
         let handler = if is_quad { own(atomic_quad) } else { own(atomic) };
         let mut draft = Draft::new(handler).with([at.source]).to(result);
+        draft.polls = has_result;
         for (slot, value) in values.into_iter().enumerate() {
             draft.sources[slot + 1] =
                 if is_quad { self.plain_result(value, 128)? } else { self.source(value, ty, false)? };

@@ -10,6 +10,7 @@ mod code;
 mod indirect;
 mod instruction;
 mod memory;
+mod polls;
 mod program;
 mod symbols;
 mod tiles;

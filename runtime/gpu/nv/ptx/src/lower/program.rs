@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::code::{Draft, Place, Target};
 use super::instruction::{self, Context, Drafts, Frame, Lowered, SharedId};
+use super::polls::weigh_polls;
 use super::symbols::{FunctionId, Symbol, Symbols, is_call};
 use crate::allocate::{self, Code, Event, Places};
 use crate::error::LoadError;
@@ -288,7 +289,7 @@ pub(super) fn build(
         tables: HashMap::new(),
     };
     let mut names: HashMap<&str, u32> = HashMap::new();
-    let mut texts = Vec::new();
+    let (mut texts, mut polls, mut jumps) = (Vec::new(), Vec::new(), Vec::new());
     for function in &functions {
         let Some((_, body)) = function_of(sources, function.id) else { continue };
         let statements = statements(&function.drafts, body.instructions.len());
@@ -312,10 +313,14 @@ pub(super) fn build(
             let inst = assembler.inst(function, draft, target, table).ok_or_else(|| {
                 LoadError::unsupported(line, "more values that are the same in all lanes than a program can have")
             })?;
+            let at = assembler.program.insts.len() as u32;
+            polls.extend(draft.polls.then_some(at));
+            jumps.extend(matches!(draft.target, Some(Target::Statement(_))).then_some(at));
             assembler.program.insts.push(Inst { line, name, ..inst });
         }
     }
     program.names = texts;
+    weigh_polls(&mut program.insts, &jumps, &polls);
     Ok(program)
 }
 

@@ -9,6 +9,7 @@ mod limits;
 mod mutants;
 mod print;
 mod reference;
+mod resident;
 mod soft;
 mod support;
 mod tiles;

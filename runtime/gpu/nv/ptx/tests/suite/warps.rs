@@ -83,6 +83,18 @@ fn a_warp_that_polls_lets_the_other_one_store() {
 }
 
 #[test]
+fn lanes_wait_at_a_barrier_while_another_one_polls() {
+    // Thread 0 polls for what the second warp stores after a long loop, and the others of its warp wait meanwhile.
+    let body = ".shared .b32 flag; .shared .b32 value; mov.u32 %r3, 0; setp.ge.u32 %p1, %r0, 32; @%p1 bra S;\n\
+                setp.ne.u32 %p2, %r0, 0; @%p2 bra W;\n\
+                P: ld.volatile.shared.u32 %r2, [flag]; setp.eq.u32 %p3, %r2, 0; @%p3 bra P;\n\
+                mov.u32 %r4, 77; st.shared.u32 [value], %r4; bra W;\n\
+                S: add.u32 %r3, %r3, 1; setp.lt.u32 %p3, %r3, 20000; @%p3 bra S; st.volatile.shared.u32 [flag], 1;\n\
+                W: bar.sync 0; ld.shared.u32 %r1, [value]; bar.sync 0; mov.u32 %r4, 0; st.shared.u32 [value], %r4;";
+    assert_eq!(of(64, body), [77; 64]);
+}
+
+#[test]
 fn barriers_join_values_of_all_threads() {
     let body = |operation: &str| format!("setp.lt.u32 %p1, %r0, 40; bar.red.{operation}, 2, %p1;");
     assert_eq!(of(96, &body("popc.u32 %r1")), [40; 96]);

@@ -37,7 +37,7 @@ fn known(state: CuLinkState) -> Outcome<(&'static System, Arc<LinkState>)> {
     Ok((system, system.links.get(state.0).ok_or(CuResult::ERROR_INVALID_HANDLE)?))
 }
 
-fn add(system: &System, state: &LinkState, kind: JitInputType, bytes: &[u8], logs: &Logs) -> Outcome {
+fn add(system: &System, state: &LinkState, kind: JitInputType, name: &str, bytes: &[u8], logs: &Logs) -> Outcome {
     let is_code = matches!(
         kind,
         JitInputType::PTX
@@ -50,7 +50,7 @@ fn add(system: &System, state: &LinkState, kind: JitInputType, bytes: &[u8], log
         let what = kind.name().unwrap_or("of an unknown kind");
         return Err(logs.failed(&LoadError::MachineCode(format!("the input ({what})"))));
     }
-    let texts = Texts::read(bytes, system.options.sm).map_err(|error| logs.failed(&error))?;
+    let texts = Texts::read_named(bytes, name, system.options.sm).map_err(|error| logs.failed(&error))?;
     state.texts.lock().unwrap_or_else(PoisonError::into_inner).extend(texts.texts);
     Ok(())
 }
@@ -61,7 +61,7 @@ pub(crate) unsafe fn cuLinkAddData_v2(
     kind: JitInputType,
     data: *mut c_void,
     size: u64,
-    _name: *const CChar,
+    name: *const CChar,
     count: u32,
     options: *mut JitOption,
     values: *mut *mut c_void,
@@ -74,7 +74,9 @@ pub(crate) unsafe fn cuLinkAddData_v2(
     }
     // SAFETY: the caller guarantees the bytes, and does not change them during the call.
     let bytes = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), size as usize) };
-    add(system, &found, kind, bytes, &logs)
+    // SAFETY: the caller guarantees a name, or null.
+    let name = unsafe { pointers::text(name.cast()) }.unwrap_or_default();
+    add(system, &found, kind, &name, bytes, &logs)
 }
 
 pub(crate) unsafe fn cuLinkAddFile_v2(
@@ -88,7 +90,7 @@ pub(crate) unsafe fn cuLinkAddFile_v2(
     let (system, found) = known(state)?;
     // SAFETY: the caller vouches for the pointers.
     let (logs, path) = unsafe { (Logs::new(count, options, values)?, pointers::text(path.cast()).map_err(refused)?) };
-    add(system, &found, kind, &read_file(&path)?, &logs)
+    add(system, &found, kind, &path, &read_file(&path)?, &logs)
 }
 
 pub(crate) unsafe fn cuLinkCreate(

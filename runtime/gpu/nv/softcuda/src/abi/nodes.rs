@@ -14,7 +14,7 @@ use crate::api::{Out, Outcome};
 use crate::graph::{KernelNode, Node, NodeKind, Vouched};
 use crate::image::Launch;
 use crate::launch::{check, pack};
-use crate::system::System;
+use crate::system::{System, system};
 use crate::transfer::{Copy, Fill, of_3d};
 
 /// The structure at an address.
@@ -109,9 +109,16 @@ pub(super) unsafe fn host_kind(parameters: *const HostNodeParams) -> Outcome<Nod
 }
 
 /// Replaces what a node does by the same with other parameters.
-pub(super) fn replace(node: &mut Node, kind: NodeKind) -> Outcome {
+pub(super) fn replace(node: &mut Node, mut kind: NodeKind) -> Outcome {
     if node.kind.node_type() != kind.node_type() {
         return Err(CuResult::ERROR_INVALID_VALUE);
+    }
+    if let (NodeKind::Kernel(old), NodeKind::Kernel(new)) = (&node.kind, &mut kind)
+        && old.launch.is_cooperative
+    {
+        // Parameters do not say so, and a node that was cooperative stays that.
+        new.launch.is_cooperative = true;
+        check(&system()?.devices[new.function.module.context.device as usize], &new.function, &new.launch)?;
     }
     node.kind = kind;
     Ok(())

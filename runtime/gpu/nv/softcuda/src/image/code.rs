@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 
 use vireo_cuda::result::CuResult;
+use vireo_ptx::limits::WORKSPACE_BYTES;
 use vireo_ptx::{GlobalSpace, LoadErrorKind, Trap, TrapKind};
 use vireo_simt::Stop;
 
@@ -78,9 +79,16 @@ impl Code {
         Ok((Code { module, globals }, kernels, variables))
     }
 
-    /// Runs a kernel to its end.
-    pub(crate) fn launch(&self, kernel: usize, launch: &Launch, environment: &Environment) -> Outcome {
+    /// Bytes that a block of a launch needs while it is alive.
+    pub(crate) fn block_bytes(&self, kernel: usize, launch: &Launch) -> u64 {
+        let threads = launch.block.iter().map(|size| u64::from(*size)).product();
+        self.module.kernels()[kernel].block_bytes(threads, launch.shared)
+    }
+
+    /// Runs a kernel to its end, with so many blocks alive at most unless the launch is cooperative.
+    pub(crate) fn launch(&self, kernel: usize, launch: &Launch, resident: u64, environment: &Environment) -> Outcome {
         let Environment { system, context } = environment;
+        let workspace = launch.is_cooperative.then(|| Workspace::new(environment)).transpose()?;
         let view = DeviceView::new(&system.memory.map, context.device);
         let stop = Stop::default();
         let wanted = vireo_ptx::Launch {
@@ -92,6 +100,9 @@ impl Code {
             memory: &view,
             hook: None,
             stop: &stop,
+            resident,
+            is_cooperative: launch.is_cooperative,
+            workspace: workspace.as_ref().map_or(0, |workspace| workspace.address),
             limit: u64::MAX,
             grid_id: system.id(),
             threads: system.threads(),
@@ -129,9 +140,45 @@ impl Code {
     }
 }
 
+/// The memory where the blocks of a cooperative launch meet.
+struct Workspace<'e> {
+    address: u64,
+    environment: &'e Environment,
+}
+
+impl<'e> Workspace<'e> {
+    fn new(environment: &'e Environment) -> Outcome<Self> {
+        let address = environment.system.memory.allocate(variable(environment, WORKSPACE_BYTES))?;
+        let size = std::ptr::with_exposed_provenance_mut::<u32>(address as usize);
+        // SAFETY: the memory was allocated above with more bytes, and is in use nowhere. A page is aligned.
+        unsafe { size.write(WORKSPACE_BYTES as u32) };
+        Ok(Workspace { address, environment })
+    }
+}
+
+impl Drop for Workspace<'_> {
+    fn drop(&mut self) {
+        self.environment.system.memory.free(self.address);
+    }
+}
+
+/// The details of memory of a context that no program frees.
+fn variable(environment: &Environment, size: u64) -> Detail {
+    let context = &environment.context;
+    Detail {
+        sort: Sort::Variable,
+        context: context.handle(),
+        device: context.device,
+        pool: 0,
+        size,
+        flags: 0,
+        is_ending: false,
+    }
+}
+
 /// Allocates the variables of a module and fills them. On an error those so far are freed.
 fn allocate(module: &vireo_ptx::Module, environment: &Environment) -> Result<Vec<u64>, LoadError> {
-    let (memory, context) = (&environment.system.memory, &environment.context);
+    let memory = &environment.system.memory;
     let mut globals = Vec::new();
     let result = module.globals().iter().try_for_each(|global| {
         if global.is_external {
@@ -140,15 +187,7 @@ fn allocate(module: &vireo_ptx::Module, environment: &Environment) -> Result<Vec
         if global.size > MAX_VARIABLE || global.initial.len() as u64 > global.size {
             return Err(LoadError::Memory(CuResult::ERROR_OUT_OF_MEMORY));
         }
-        let detail = Detail {
-            sort: Sort::Variable,
-            context: context.handle(),
-            device: context.device,
-            pool: 0,
-            size: global.size.max(1),
-            flags: 0,
-            is_ending: false,
-        };
+        let detail = variable(environment, global.size.max(1));
         globals.push(memory.allocate(detail).map_err(LoadError::Memory)?);
         Ok(())
     });

@@ -19,6 +19,12 @@ pub(crate) use code::{Code, Environment};
 
 /// Bytes of an image of PTX at most, where its zero at the end is looked for.
 const MAX_TEXT: usize = 256 << 20;
+/// The first bytes of an archive.
+const ARCHIVE: &[u8] = b"!<arch>";
+/// The file of the vendor's device runtime.
+const DEVICE_RUNTIME_FILE: &str = "libcudadevrt.a";
+/// The functions of the device runtime that are here.
+const DEVICE_RUNTIME: &str = include_str!("device_runtime.ptx");
 
 /// Why an image is not loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -211,6 +217,18 @@ impl Texts {
         Ok(Texts::new(texts.map(|(_, text)| text).collect()))
     }
 
+    /// Reads an input of the linker by its name: for the archive of the vendor's device runtime, a text that has some
+    /// of its functions.
+    ///
+    /// # Errors
+    /// If it is no image.
+    pub(crate) fn read_named(bytes: &[u8], name: &str, sm: u32) -> Result<Texts, LoadError> {
+        if bytes.starts_with(ARCHIVE) && name.rsplit('/').next() == Some(DEVICE_RUNTIME_FILE) {
+            return Ok(Texts::new(vec![DEVICE_RUNTIME.to_string()]));
+        }
+        Self::read(bytes, sm)
+    }
+
     /// Reads an image of known length, such as a file.
     ///
     /// # Errors
@@ -222,7 +240,7 @@ impl Texts {
         if bytes.starts_with(b"\x7fELF") {
             return Err(LoadError::MachineCode("the image".to_string()));
         }
-        if bytes.starts_with(b"!<arch>") {
+        if bytes.starts_with(ARCHIVE) {
             return Err(LoadError::MachineCode("the archive".to_string()));
         }
         if let Some(rest) = bytes.strip_prefix(Self::LINKED) {
@@ -289,11 +307,16 @@ impl Image {
         self.kernels.iter().position(|kernel| kernel.name == name)
     }
 
-    /// Runs a kernel to its end.
+    /// Bytes that a block of a launch needs while it is alive.
+    pub(crate) fn block_bytes(&self, kernel: usize, launch: &Launch) -> u64 {
+        self.code.block_bytes(kernel, launch)
+    }
+
+    /// Runs a kernel to its end, with so many blocks alive at most unless the launch is cooperative.
     ///
     /// # Errors
     /// The status of what stopped it, which has been told.
-    pub(crate) fn launch(&self, kernel: usize, launch: &Launch, environment: &Environment) -> Outcome {
-        self.code.launch(kernel, launch, environment)
+    pub(crate) fn launch(&self, kernel: usize, launch: &Launch, resident: u64, environment: &Environment) -> Outcome {
+        self.code.launch(kernel, launch, resident, environment)
     }
 }

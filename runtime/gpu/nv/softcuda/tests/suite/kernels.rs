@@ -139,8 +139,6 @@ fn limits_of_launches_are_kept() {
         assert!((1..=6).contains(&blocks), "{blocks}");
         ok(cuOccupancyMaxPotentialBlockSize(&raw mut grid, &raw mut block, add, None, 0, 0));
         assert!(block > 0 && block <= 256 && grid >= 28, "{grid} {block}");
-        let many = cuLaunchCooperativeKernel(add, 2, 1, 1, 32, 1, 1, 0, CuStream(0), list);
-        assert_eq!(many, CuResult::ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
     }
     assert_eq!(status([1, 1, 1], [1, 1, 1], 100_000), CuResult::SUCCESS);
     // It stored through null.

@@ -2,6 +2,7 @@
 //! streams, events and graphs against what they say.
 
 mod captures;
+mod cooperative;
 mod errors;
 mod exports;
 mod kernels;
