@@ -189,9 +189,14 @@ impl Context {
     ///
     /// # Errors
     /// That of the work of the context.
-    pub(crate) fn wait(&self, op: &Op) -> Outcome {
+    pub(crate) fn wait(&self, op: &Arc<Op>) -> Outcome {
         self.crew.wait(op);
         self.status()
+    }
+
+    /// Whether an operation is done, for a program that asks.
+    pub(crate) fn is_done(&self, op: &Arc<Op>) -> bool {
+        self.crew.query(op)
     }
 }
 
@@ -256,7 +261,7 @@ impl Stream {
 
     /// Whether all of its work is done.
     pub(crate) fn is_idle(&self) -> bool {
-        self.context.tail(self).is_none_or(|op| op.is_done())
+        self.context.tail(self).is_none_or(|op| self.context.is_done(&op))
     }
 
     /// Waits until all of its work is done.

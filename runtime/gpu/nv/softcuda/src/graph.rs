@@ -8,7 +8,7 @@ use vireo_cuda::result::CuResult;
 use vireo_cuda::types::{Copy3d, GraphNodeType, HostNodeParams, MemsetNodeParams};
 
 use crate::api::Outcome;
-use crate::callback::calling_back;
+use crate::callback::Callback;
 use crate::context::{Context, Event, Stream, Task};
 use crate::crew::{Crew, Op, Progress};
 use crate::image::Launch;
@@ -279,12 +279,12 @@ pub(crate) fn task(system: &'static System, kind: &NodeKind) -> Option<Task> {
             }))
         }
         NodeKind::Host(host) => {
-            let host = *host;
+            let (host, callback) = (*host, Callback::new());
             Some(Box::new(move || {
                 let HostNodeParams { function, user_data } = host.get();
                 if let Some(function) = function {
                     // SAFETY: the program gave function and argument for this.
-                    calling_back(|| unsafe { function(user_data) });
+                    callback.run(|| unsafe { function(user_data) });
                 }
                 Ok(Progress::Done)
             }))

@@ -21,8 +21,8 @@ pub enum WorkOrder {
     /// As it becomes ready, on several threads.
     #[default]
     Ready,
-    /// At random with this seed among what is submitted, one after the other: programs that lack an event fail more
-    /// often.
+    /// At random with this seed, one after the other, and only while a call waits for work or asks for it: programs
+    /// that lack an event fail with some seeds, and a seed repeats its order.
     Random(u64),
 }
 

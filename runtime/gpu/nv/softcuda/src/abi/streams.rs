@@ -13,7 +13,7 @@ use vireo_cuda::types::{
 
 use super::contexts::PRIORITIES;
 use crate::api::{Out, Outcome};
-use crate::callback::calling_back;
+use crate::callback::Callback;
 use crate::capture::{self, Capture};
 use crate::context::{Stream, StreamKind};
 use crate::crew::Progress;
@@ -94,11 +94,11 @@ pub(crate) unsafe fn cuStreamAddCallback(
     let (system, found) = stream(handle)?;
     system.captures.refuse(&found)?;
     let callback = callback.filter(|_| flags == 0).ok_or(CuResult::ERROR_INVALID_VALUE)?;
-    let (context, data) = (found.context.clone(), Vouched(data));
+    let (context, data, call) = (found.context.clone(), Vouched(data), Callback::new());
     found.submit_always(Box::new(move || {
         let status = context.status().err().unwrap_or(CuResult::SUCCESS);
         // SAFETY: the program gave function and argument for this.
-        calling_back(|| unsafe { callback(handle, status, data.get()) });
+        call.run(|| unsafe { callback(handle, status, data.get()) });
         Progress::Done
     }));
     Ok(())
