@@ -1,15 +1,16 @@
 //! Launches: what an owner gives a kernel to run, and the grid of blocks over cores.
 
 use std::num::NonZeroUsize;
+use std::sync::{Mutex, PoisonError};
 
-use vireo_simt::group::{self, BARRIERS, Pause};
-use vireo_simt::paths::Paths;
+use vireo_simt::group::{self, BARRIERS};
+use vireo_simt::paths::{Parked, Paths};
 use vireo_simt::{AccessHook, LANES, Memory, Pool, Port, Row, Stop, grid};
 
 use crate::generated::limits::{BLOCK_THREADS, SHARED_BYTES};
 use crate::machine::{Block, Constant, Program, TRUE, Votes, Warp};
 use crate::module::Kernel;
-use crate::trap::{Trap, TrapKind};
+use crate::trap::{Trap, TrapDetails, TrapKind, Waiting};
 
 /// A launch of a kernel.
 #[derive(Clone, Copy)]
@@ -42,6 +43,19 @@ pub struct Launch<'a> {
     pub pool: &'a Pool,
 }
 
+/// Where an instruction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InstructionLine<'a> {
+    /// The number of the text, among those that were linked.
+    pub text: usize,
+    /// The line of the text; zero for what the text has none for.
+    pub line: u32,
+    /// The opcode with its suffixes.
+    pub opcode: &'a str,
+    /// The file and the line of the source, where the text says so.
+    pub source: Option<(&'a str, u32)>,
+}
+
 /// Bytes of local memory of all threads of a block at most.
 const MOST_LOCAL: u64 = 1 << 29;
 
@@ -50,6 +64,7 @@ impl Kernel {
         let inst = self.program.insts.get(trap.address as usize).filter(|_| trap.lane.is_some());
         let name = inst.and_then(|inst| self.program.names.get(inst.name as usize));
         let flat = trap.wave * LANES as u32 + trap.lane.unwrap_or_default();
+        let source = inst.and_then(|_| self.line(trap.address)?.source);
         let [x, y] = [size[0].max(1), size[1].max(1)];
         Trap {
             kind: trap.kind,
@@ -58,13 +73,38 @@ impl Kernel {
             instruction: name.cloned().unwrap_or_default(),
             block: trap.group,
             thread: [flat % x, flat / x % y, flat / x / y],
+            details: Box::new(TrapDetails {
+                source: source.map(|(file, line)| format!("{file}:{line}")),
+                waits: Vec::new(),
+            }),
         }
     }
 
-    /// The line and the opcode of an instruction, by the number that a sanitizer is shown.
-    pub fn line(&self, instruction: u64) -> Option<(u32, &str)> {
-        let inst = self.program.insts.get(usize::try_from(instruction).ok()?)?;
-        Some((inst.line, self.program.names.get(inst.name as usize)?))
+    /// The threads of a warp that wait for others.
+    fn waits(&self, warp: &Warp, block: &Block<'_>) -> Vec<Waiting> {
+        let parked = warp.paths.others().iter().filter(|path| path.parked.is_some());
+        let waiting = parked.map(|path| {
+            // Behind a barrier a path goes on at the next instruction.
+            let (barrier, before) = match path.parked {
+                Some(Parked::Barrier(arrival)) => (Some(arrival.barrier), 1),
+                _ => (None, 0),
+            };
+            let found = self.line(u64::from(path.pc) - before);
+            let (line, instruction) = found.map_or((0, ""), |found| (found.line, found.opcode));
+            let thread = block.thread(warp.index, path.mask.trailing_zeros() & 31);
+            Waiting { line, instruction: instruction.to_string(), barrier, thread, count: path.mask.count_ones() }
+        });
+        waiting.collect()
+    }
+
+    /// Where an instruction is, by the number that a sanitizer is shown.
+    pub fn line(&self, instruction: u64) -> Option<InstructionLine<'_>> {
+        let index = usize::try_from(instruction).ok()?;
+        let (inst, origin) = (self.program.insts.get(index)?, self.program.origins.get(index)?);
+        let source =
+            origin.source.and_then(|(file, line)| Some((self.program.files.get(file as usize)?.as_str(), line)));
+        let opcode = self.program.names.get(inst.name as usize)?;
+        Some(InstructionLine { text: origin.text as usize, line: inst.line, opcode, source })
     }
 
     /// Runs a launch to its end, and returns how many instructions its warps executed.
@@ -101,18 +141,31 @@ impl Kernel {
         };
         let executed = std::sync::atomic::AtomicU64::new(0);
         let started = std::time::Instant::now();
+        let waits = Mutex::new(Vec::new());
         let result = grid::run(launch.grid, launch.threads, launch.pool, launch.stop, || {
             let mut worker = Worker::new(self, launch, &constants, threads as u32, started);
-            let executed = &executed;
+            let (executed, waits) = (&executed, &waits);
             move |number| {
-                let count = worker.run(number)?;
+                let run = worker.run(number);
+                if let Err(trap) = &run
+                    && matches!(trap.kind, TrapKind::Deadlock | TrapKind::InvalidOperand(_))
+                {
+                    let Worker { block, warps, .. } = &worker;
+                    let waiting = warps.iter().flat_map(|warp| self.waits(warp, block)).collect();
+                    *waits.lock().unwrap_or_else(PoisonError::into_inner) = waiting;
+                }
+                let count = run?;
                 executed.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
                 Ok(())
             }
         });
         match result {
             Ok(()) => Ok(executed.into_inner()),
-            Err(trap) => Err(self.trap(trap, launch.block)),
+            Err(trap) => {
+                let mut trap = self.trap(trap, launch.block);
+                trap.details.waits = waits.into_inner().unwrap_or_else(PoisonError::into_inner);
+                Err(trap)
+            }
         }
     }
 }
@@ -193,9 +246,6 @@ impl<'a> Worker<'a> {
         }
         group::run(warps.len(), true, |index| {
             let pause = warps[index].run(block);
-            if let (Ok(Pause::At(_)), Some(hook)) = (&pause, &mut block.hook) {
-                hook.barrier(index as u32, &block.shared);
-            }
             pause.map_err(|trap| vireo_simt::Trap { group: number, wave: index as u32, ..trap })
         })
         .map_err(|trap| {

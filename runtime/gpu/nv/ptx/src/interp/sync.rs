@@ -10,7 +10,15 @@ use crate::machine::{Block, Inst, NONE, Next, Votes, Warp};
 
 /// Waits until all lanes of the members of each lane are there; the lanes that go on are then those of the path. None
 /// if none of them can.
-fn gather(warp: &mut Warp, members: &Row) -> Option<Next> {
+fn gather(warp: &mut Warp, block: &mut Block<'_>, members: &Row) -> Option<Next> {
+    let next = gather_lanes(warp, members)?;
+    if block.hook.is_some() {
+        show_meeting(warp, block, members);
+    }
+    Some(next)
+}
+
+fn gather_lanes(warp: &mut Warp, members: &Row) -> Option<Next> {
     if warp.mask == warp.paths.live() {
         return Some(Next::Continue);
     }
@@ -25,15 +33,40 @@ fn gather(warp: &mut Warp, members: &Row) -> Option<Next> {
     Some(Next::Switch)
 }
 
+/// Shows the sanitizer which lanes have waited for each other.
+#[cold]
+pub(super) fn show_meeting(warp: &Warp, block: &mut Block<'_>, members: &Row) {
+    let Block { hook: Some(hook), shared, .. } = block else { return };
+    let mut rest = warp.mask;
+    while rest != 0 {
+        let group = members.0[rest.trailing_zeros() as usize & 31];
+        let same = lanes(rest).filter(|lane| members.0[*lane] == group).fold(0, |mask, lane| mask | 1 << lane);
+        hook.met(warp.index, group, warp.paths.live(), shared);
+        rest &= !same;
+    }
+}
+
+/// Shows the sanitizer lanes at a barrier that needs all of a warp, while others are elsewhere.
+#[cold]
+fn show_divergence(warp: &Warp, block: &mut Block<'_>, inst: &Inst) {
+    let name = block.program.names.get(inst.name as usize).map_or("", String::as_str);
+    let needs_all = name.starts_with("bar.") || name.contains(".aligned");
+    let there = warp.paths.others().iter().filter(|path| path.parked.is_some() && path.pc == warp.paths.pc);
+    let elsewhere = warp.paths.live() & !there.fold(warp.mask, |there, path| there | path.mask);
+    if let Some(hook) = block.hook.as_mut().filter(|_| needs_all && elsewhere != 0) {
+        hook.diverges(warp.index, u64::from(warp.paths.pc - 1), warp.mask, elsewhere);
+    }
+}
+
 /// The number of a choice as one of a class.
 fn choice<S: Suffixes>(number: u32) -> Option<S> {
     S::ALL.get(number as usize & 0xFF).copied()
 }
 
 /// The value of another lane. Sources are the value, the lane, limits and members.
-pub(crate) fn shuffle(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
+pub(crate) fn shuffle(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     let members = *warp.row(inst.sources[3]);
-    let Some(next) = gather(warp, &members) else { return Next::Switch };
+    let Some(next) = gather(warp, block, &members) else { return Next::Switch };
     let (values, amounts, limits) =
         (*warp.row(inst.sources[0]), *warp.row(inst.sources[1]), *warp.row(inst.sources[2]));
     let Some(mode) = choice::<ShuffleSuffix>(inst.number) else { return Next::Trap };
@@ -69,9 +102,9 @@ pub(crate) fn shuffle(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
 }
 
 /// The values of a predicate in the lanes of a mask, joined. Sources are the predicate and the members.
-pub(crate) fn vote(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
+pub(crate) fn vote(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     let members = *warp.row(inst.sources[1]);
-    let Some(next) = gather(warp, &members) else { return Next::Switch };
+    let Some(next) = gather(warp, block, &members) else { return Next::Switch };
     let bits = warp.bits(inst.sources[0]);
     let bits = if inst.number & 0x100 != 0 { !bits } else { bits };
     let Some(mode) = choice::<VoteSuffix>(inst.number) else { return Next::Trap };
@@ -96,9 +129,9 @@ pub(crate) fn vote(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
 }
 
 /// The lanes of a mask that have the same value. Sources are the value and the members.
-pub(crate) fn match_lanes(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
+pub(crate) fn match_lanes(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     let members = *warp.row(inst.sources[1]);
-    let Some(next) = gather(warp, &members) else { return Next::Switch };
+    let Some(next) = gather(warp, block, &members) else { return Next::Switch };
     let first = usize::from(inst.sources[0]);
     let (is_wide, is_all) = (inst.number & 1 != 0, inst.number & 2 != 0);
     let value = |lane: usize| {
@@ -119,9 +152,9 @@ pub(crate) fn match_lanes(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Ne
 }
 
 /// A value of all lanes of a mask. Sources are the value and the members.
-pub(crate) fn redux(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
+pub(crate) fn redux(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     let members = *warp.row(inst.sources[1]);
-    let Some(next) = gather(warp, &members) else { return Next::Switch };
+    let Some(next) = gather(warp, block, &members) else { return Next::Switch };
     let values = *warp.row(inst.sources[0]);
     let is_signed = inst.number & 0x100 != 0;
     let Some(operation) = choice::<ReductionSuffix>(inst.number) else { return Next::Trap };
@@ -150,9 +183,9 @@ pub(crate) fn active_mask(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Ne
 }
 
 /// Lanes of a mask wait for each other.
-pub(crate) fn warp_barrier(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
+pub(crate) fn warp_barrier(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     let members = *warp.row(inst.sources[0]);
-    gather(warp, &members).unwrap_or(Next::Switch)
+    gather(warp, block, &members).unwrap_or(Next::Switch)
 }
 
 /// A source that is the same in all lanes, as that of the first of them.
@@ -182,7 +215,10 @@ fn arrival(warp: &mut Warp, inst: &Inst, waits: bool) -> Result<Arrival, Next> {
 }
 
 /// An arrival at a barrier, with a wait if the number is 1.
-pub(crate) fn barrier(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
+pub(crate) fn barrier(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
+    if block.hook.is_some() && warp.mask != warp.paths.live() {
+        show_divergence(warp, block, inst);
+    }
     let arrival = match arrival(warp, inst, inst.number == 1) {
         Ok(arrival) => arrival,
         Err(next) => return next,
@@ -194,6 +230,9 @@ pub(crate) fn barrier(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
 
 /// An arrival at a barrier with a predicate, which is the third source; negated if the number is 1.
 pub(crate) fn barrier_with_vote(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
+    if block.hook.is_some() && warp.mask != warp.paths.live() {
+        show_divergence(warp, block, inst);
+    }
     let arrival = match arrival(warp, inst, true) {
         Ok(arrival) => arrival,
         Err(next) => return next,
@@ -228,7 +267,10 @@ pub(crate) fn barrier_result(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst
 
 impl Block<'_> {
     /// A warp has arrived at a barrier.
-    pub(crate) fn note_arrival(&mut self, arrival: Arrival) {
+    pub(crate) fn note_arrival(&mut self, warp: u32, arrival: Arrival) {
+        if let Some(hook) = &mut self.hook {
+            hook.arrived(warp, arrival.barrier, arrival.waits, &self.shared);
+        }
         let number = usize::from(arrival.barrier);
         self.arrived[number] += 1;
         self.of_all[number] = arrival.expects.is_none();
@@ -238,7 +280,10 @@ impl Block<'_> {
     }
 
     /// A warp has ended.
-    pub(crate) fn note_end(&mut self) {
+    pub(crate) fn note_end(&mut self, warp: u32) {
+        if let Some(hook) = &mut self.hook {
+            hook.ended(warp);
+        }
         self.live -= 1;
         for number in 0..BARRIERS {
             if self.of_all[number] && self.arrived[number] > 0 && self.arrived[number] >= self.live {
@@ -248,6 +293,9 @@ impl Block<'_> {
     }
 
     fn complete(&mut self, number: usize) {
+        if let Some(hook) = &mut self.hook {
+            hook.released(number as u8, self.of_all[number]);
+        }
         self.arrived[number] = 0;
         self.generations[number] = self.generations[number].wrapping_add(1);
     }

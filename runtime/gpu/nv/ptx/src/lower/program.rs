@@ -8,7 +8,7 @@ use super::symbols::{FunctionId, Symbol, Symbols};
 use crate::allocate::{self, Code, Event, Places};
 use crate::error::LoadError;
 use crate::generated::limits::{INSTRUCTIONS, LOCAL_BYTES, ROWS, SHARED_BYTES};
-use crate::machine::{Constant, FIRST_PREDICATE, Inst, NONE, Program};
+use crate::machine::{Constant, FIRST_PREDICATE, Inst, NONE, Origin, Program};
 use crate::syntax::{Body, Function, Name, Operand, Source, VariableSpace};
 
 /// Predicates of a program at most.
@@ -271,6 +271,8 @@ pub(super) fn build(
         constants: Vec::new(),
         lists: Vec::new(),
         names: Vec::new(),
+        origins: Vec::new(),
+        files: Vec::new(),
         local_bytes,
         shared_bytes,
     };
@@ -278,6 +280,7 @@ pub(super) fn build(
         Assembler { functions: &functions, numbers: &numbers, program: &mut program, constants: HashMap::new() };
     let mut names: HashMap<&str, u32> = HashMap::new();
     let mut texts = Vec::new();
+    let mut files: HashMap<(usize, u64), u32> = HashMap::new();
     for function in &functions {
         let Some((_, body)) = function_of(sources, function.id) else { continue };
         let statements = statements(&function.drafts, body.instructions.len());
@@ -300,6 +303,20 @@ pub(super) fn build(
                 LoadError::unsupported(line, "more values that are the same in all lanes than a program can have")
             })?;
             assembler.program.insts.push(Inst { line, name, ..inst });
+            let text = function.id.0;
+            let source = origin.and_then(|instruction| instruction.origin).and_then(|(number, line)| {
+                let file = match files.get(&(text, number)) {
+                    Some(file) => *file,
+                    None => {
+                        let name = sources.get(text)?.files.get(&number)?;
+                        assembler.program.files.push((*name).to_string());
+                        let file = assembler.program.files.len() as u32 - 1;
+                        *files.entry((text, number)).or_insert(file)
+                    }
+                };
+                Some((file, u32::try_from(line).ok()?))
+            });
+            assembler.program.origins.push(Origin { text: text as u32, source });
         }
     }
     program.names = texts;

@@ -5,6 +5,7 @@ mod census;
 mod compiled;
 mod forms;
 mod mutants;
+mod races;
 mod reference;
 mod soft;
 mod support;
