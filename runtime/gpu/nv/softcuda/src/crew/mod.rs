@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use vireo_simt::sanitize::Known;
 use vireo_soft::bell::Bell;
 use vireo_soft::clock;
 
@@ -36,8 +37,8 @@ pub(crate) enum Progress {
     Waiting,
 }
 
-/// The work of an operation.
-pub(crate) type Work = Box<dyn FnMut() -> Progress + Send>;
+/// The work of an operation, which is shown what it knows to be done before it, and adds itself.
+pub(crate) type Work = Box<dyn FnMut(&mut Known) -> Progress + Send>;
 
 /// An operation of a stream.
 pub(crate) struct Op {
@@ -53,6 +54,8 @@ pub(crate) struct Op {
 struct Inner {
     work: Option<Work>,
     dependents: Vec<Arc<Op>>,
+    /// The work that is done before it, for the sanitizer.
+    known: Known,
 }
 
 impl fmt::Debug for Op {
@@ -84,6 +87,8 @@ pub(crate) struct Crew {
     arrived: Condvar,
     finished: Bell,
     outstanding: AtomicUsize,
+    /// The work that the program knows to be done, as it waited for it.
+    host: Mutex<Known>,
     /// The random order, if there is one.
     drawn: Option<Drawn>,
 }
@@ -107,6 +112,7 @@ impl Crew {
             arrived: Condvar::new(),
             finished: Bell::default(),
             outstanding: AtomicUsize::new(0),
+            host: Mutex::default(),
             drawn,
         })
     }
@@ -121,7 +127,7 @@ impl Crew {
             pending: AtomicUsize::new(1),
             is_done: AtomicBool::new(false),
             finished: AtomicU64::new(0),
-            inner: Mutex::new(Inner { work, dependents: Vec::new() }),
+            inner: Mutex::new(Inner { work, dependents: Vec::new(), known: self.known_to_host() }),
         });
         self.outstanding.fetch_add(1, Ordering::Relaxed);
         for other in after {
@@ -129,6 +135,8 @@ impl Crew {
             if !other.is_done() {
                 op.pending.fetch_add(1, Ordering::Relaxed);
                 inner.dependents.push(op.clone());
+            } else if !Arc::ptr_eq(&other, &op) {
+                op.inner().known.join(&inner.known);
             }
         }
         self.release(&op);
@@ -196,13 +204,14 @@ impl Crew {
         let mut runnable = Vec::new();
         while let Some(op) = done.pop() {
             op.finished.store(clock::now(), Ordering::Relaxed);
-            let dependents = {
+            let (dependents, known) = {
                 let mut inner = op.inner();
                 op.is_done.store(true, Ordering::Release);
-                std::mem::take(&mut inner.dependents)
+                (std::mem::take(&mut inner.dependents), inner.known.clone())
             };
             self.outstanding.fetch_sub(1, Ordering::Relaxed);
             for other in dependents {
+                other.inner().known.join(&known);
                 if other.pending.load(Ordering::Acquire) == 1 && other.inner().work.is_none() {
                     // This was the last one, and it has nothing to do.
                     other.pending.store(0, Ordering::Release);
@@ -242,12 +251,16 @@ impl Crew {
 
     /// Runs an operation, and marks it done if it is.
     fn perform(self: &Arc<Self>, op: &Arc<Op>) -> Progress {
-        let work = op.inner().work.take();
+        let (work, mut known) = {
+            let mut inner = op.inner();
+            (inner.work.take(), inner.known.clone())
+        };
         if let Some(mut work) = work {
-            if work() == Progress::Waiting {
+            if work(&mut known) == Progress::Waiting {
                 op.inner().work = Some(work);
                 return Progress::Waiting;
             }
+            op.inner().known = known;
             // Memory that it keeps is released before others are told.
             drop(work);
         }
@@ -277,6 +290,17 @@ impl Crew {
                 self.finished.wait(None, || op.is_done().then_some(()));
             }
         }
+        self.learn(&op.inner().known);
+    }
+
+    /// The program learns that work is done.
+    pub(crate) fn learn(&self, known: &Known) {
+        self.host.lock().unwrap_or_else(PoisonError::into_inner).join(known);
+    }
+
+    /// The work that the program knows to be done.
+    pub(crate) fn known_to_host(&self) -> Known {
+        self.host.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether an operation is done, for a program that asks: it may ask until it is.
@@ -286,7 +310,11 @@ impl Crew {
         {
             drawn.query(self);
         }
-        op.is_done()
+        let is_done = op.is_done();
+        if is_done {
+            self.learn(&op.inner().known);
+        }
+        is_done
     }
 }
 

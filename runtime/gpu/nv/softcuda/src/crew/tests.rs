@@ -25,7 +25,7 @@ fn run(order: WorkOrder, program: u64, count: usize, pause: impl Fn(usize)) -> V
         let before: Vec<usize> = (0..draw.below(4)).filter(|_| index > 0).map(|_| draw.below(index.max(1))).collect();
         let after: Vec<Arc<Op>> = before.iter().map(|other| ops[*other].clone()).collect();
         let (log, done) = (log.clone(), after.clone());
-        let work = move || {
+        let work = move |_: &mut Known| {
             assert!(done.iter().all(|op| op.is_done()), "{index}");
             log.lock().unwrap().push(index);
             Progress::Done
@@ -82,14 +82,14 @@ fn work_goes_on_without_calls() {
     let mut asked = 0;
     let waits = crew.submit(
         [],
-        Some(Box::new(move || {
+        Some(Box::new(move |_| {
             asked += 1;
             if wait.load(Ordering::Relaxed) && asked > 3 { Progress::Done } else { Progress::Waiting }
         })),
     );
     crew.submit(
         [],
-        Some(Box::new(move || {
+        Some(Box::new(move |_| {
             set.store(true, Ordering::Relaxed);
             Progress::Done
         })),
@@ -110,7 +110,7 @@ fn others_go_on_beside_work_that_is_stuck() {
         let may_go = go.clone();
         let stuck = crew.submit(
             [],
-            Some(Box::new(move || {
+            Some(Box::new(move |_| {
                 callback.run(|| {
                     while !may_go.load(Ordering::Relaxed) {
                         std::thread::yield_now();
@@ -119,7 +119,7 @@ fn others_go_on_beside_work_that_is_stuck() {
                 Progress::Done
             })),
         );
-        let other = crew.submit([], Some(Box::new(|| Progress::Done)));
+        let other = crew.submit([], Some(Box::new(|_| Progress::Done)));
         crew.wait(&other);
         go.store(true, Ordering::Relaxed);
         crew.wait(&stuck);

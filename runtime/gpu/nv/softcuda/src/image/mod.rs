@@ -9,11 +9,13 @@ use std::sync::Arc;
 
 use vireo_cuda::result::CuResult;
 use vireo_cuda::types::{FATBIN_MAGIC, FATBIN_WRAPPER_MAGIC, FatbinHeader, FatbinWrapper};
+use vireo_simt::sanitize::Known;
 
 use crate::api::Outcome;
 
 mod code;
 pub(crate) mod fatbin;
+mod sites;
 
 pub(crate) use code::{Code, Environment};
 
@@ -289,11 +291,17 @@ impl Image {
         self.kernels.iter().position(|kernel| kernel.name == name)
     }
 
-    /// Runs a kernel to its end.
+    /// Runs a kernel to its end, in a stream with this number, and what is done before it.
     ///
     /// # Errors
     /// The status of what stopped it, which has been told.
-    pub(crate) fn launch(&self, kernel: usize, launch: &Launch, environment: &Environment) -> Outcome {
-        self.code.launch(kernel, launch, environment)
+    pub(crate) fn launch(
+        &self,
+        kernel: usize,
+        launch: &Launch,
+        environment: &Environment,
+        stream: (u64, &mut Known),
+    ) -> Outcome {
+        self.code.launch(kernel, launch, environment, stream)
     }
 }
