@@ -280,6 +280,7 @@ fn warp(block: &Block<'_>, index: u32, constants: &[Row]) -> Warp {
         executed: 0,
         phases: [0; BARRIERS],
         trap: None,
+        divergence: None,
     }
 }
 
@@ -291,6 +292,6 @@ impl Warp {
         self.predicates[usize::from(TRUE)] = u32::MAX;
         self.local.fill(0);
         self.paths = Paths::new(mask, program.start);
-        (self.executed, self.phases, self.trap) = (0, [0; BARRIERS], None);
+        (self.executed, self.phases, self.trap, self.divergence) = (0, [0; BARRIERS], None, None);
     }
 }

@@ -128,6 +128,8 @@ pub(crate) struct Warp {
     pub(crate) phases: [u32; BARRIERS],
     /// Why the warp trapped, and in which lane.
     pub(crate) trap: Option<(TrapKind, Option<u32>)>,
+    /// A barrier that lanes were at while others were elsewhere, and those, for the sanitizer.
+    pub(crate) divergence: Option<(u32, Mask)>,
 }
 
 impl Warp {

@@ -1,6 +1,7 @@
 //! Instructions that lanes of a warp, or warps of a block, execute together.
 
 use vireo_simt::group::{Arrival, BARRIERS};
+use vireo_simt::paths::Path;
 use vireo_simt::row::lanes;
 use vireo_simt::{LANES, Mask, Row, TrapKind};
 
@@ -46,15 +47,33 @@ pub(super) fn show_meeting(warp: &Warp, block: &mut Block<'_>, members: &Row) {
     }
 }
 
-/// Shows the sanitizer lanes at a barrier that needs all of a warp, while others are elsewhere.
+/// Remembers lanes that are at a barrier that needs all of a warp, while others are elsewhere. Those that are about to
+/// end do not count: threads may return before a barrier.
 #[cold]
-fn show_divergence(warp: &Warp, block: &mut Block<'_>, inst: &Inst) {
-    let name = block.program.names.get(inst.name as usize).map_or("", String::as_str);
-    let needs_all = name.starts_with("bar.") || name.contains(".aligned");
-    let there = warp.paths.others().iter().filter(|path| path.parked.is_some() && path.pc == warp.paths.pc);
-    let elsewhere = warp.paths.live() & !there.fold(warp.mask, |there, path| there | path.mask);
-    if let Some(hook) = block.hook.as_mut().filter(|_| needs_all && elsewhere != 0) {
-        hook.diverges(warp.index, u64::from(warp.paths.pc - 1), warp.mask, elsewhere);
+fn remember_divergence(warp: &mut Warp, block: &Block<'_>, inst: &Inst) {
+    let name = |inst: &Inst| block.program.names.get(inst.name as usize).map_or("", String::as_str);
+    let at = warp.paths.pc - 1;
+    let ends = |pc: u32| block.program.insts.get(pc as usize).is_some_and(|inst| matches!(name(inst), "ret" | "exit"));
+    let is_there = |path: &Path| path.parked.is_some() && path.pc == at + 1;
+    let others = warp.paths.others().iter().filter(|path| !is_there(path) && !ends(path.pc));
+    let elsewhere = others.fold(0, |lanes, path| lanes | path.mask);
+    let needs_all = name(inst).starts_with("bar.") || name(inst).contains(".aligned");
+    if needs_all && elsewhere != 0 && warp.divergence.is_none() {
+        warp.divergence = Some((at, elsewhere));
+    }
+}
+
+impl Warp {
+    /// Shows the sanitizer lanes that went on without a barrier that others of the warp are at. All of them are at
+    /// barriers now, or have ended.
+    #[cold]
+    pub(crate) fn show_divergence(&mut self, block: &mut Block<'_>) {
+        let (Some((at, elsewhere)), Some(hook)) = (self.divergence.take(), &mut block.hook) else { return };
+        let there = self.paths.others().iter().filter(|path| path.pc == at + 1);
+        let there = there.fold(0, |lanes, path| lanes | path.mask);
+        if elsewhere & !there != 0 && there != 0 {
+            hook.diverges(self.index, at.into(), there, elsewhere & !there);
+        }
     }
 }
 
@@ -217,7 +236,7 @@ fn arrival(warp: &mut Warp, inst: &Inst, waits: bool) -> Result<Arrival, Next> {
 /// An arrival at a barrier, with a wait if the number is 1.
 pub(crate) fn barrier(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     if block.hook.is_some() && warp.mask != warp.paths.live() {
-        show_divergence(warp, block, inst);
+        remember_divergence(warp, block, inst);
     }
     let arrival = match arrival(warp, inst, inst.number == 1) {
         Ok(arrival) => arrival,
@@ -231,7 +250,7 @@ pub(crate) fn barrier(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Ne
 /// An arrival at a barrier with a predicate, which is the third source; negated if the number is 1.
 pub(crate) fn barrier_with_vote(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     if block.hook.is_some() && warp.mask != warp.paths.live() {
-        show_divergence(warp, block, inst);
+        remember_divergence(warp, block, inst);
     }
     let arrival = match arrival(warp, inst, true) {
         Ok(arrival) => arrival,

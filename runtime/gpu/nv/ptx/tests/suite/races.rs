@@ -295,3 +295,86 @@ fn races_of_drawn_programs_are_those_that_a_reference_knows() {
     assert!((PROGRAMS as usize / 3..PROGRAMS as usize * 4 / 5).contains(&racy), "{racy} programs have races");
     println!("{racy} of {PROGRAMS} programs have races, with {reported} findings");
 }
+
+/// Two threads of each warp of two blocks count in one word, in global or shared memory, with a lock or without one.
+fn counting(space: &str, is_locked: bool) -> (u32, Vec<Report>) {
+    let place = |offset: u32| match space {
+        "shared" => format!("[s+{offset}]"),
+        _ => format!("[%rd0+{offset}]"),
+    };
+    let (lock, count) = (place(0), place(4));
+    let (take, give) = match is_locked {
+        true => (
+            format!("$take: atom.{space}.cas.b32 %r1, {lock}, 0, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra $take;\n"),
+            format!("membar.gl; atom.{space}.exch.b32 %r1, {lock}, 0;\n"),
+        ),
+        false => (String::new(), String::new()),
+    };
+    let body = format!(
+        ".shared .align 4 .b8 s[64]; setp.ne.u32 %p2, %r0, 0; @%p2 bra $go; st.shared.u32 [s], 0; st.shared.u32 [s+4], 0;\n\
+         $go: bar.sync 0;\nand.b32 %r5, %r0, 31; setp.ge.u32 %p3, %r5, 2; @%p3 bra $skip;\n{take}ld.{space}.u32 %r2, {count}; add.u32 %r2, %r2, 1; st.{space}.u32 {count}, %r2;\n{give}\
+         $skip: bar.sync 0; @%p2 bra $end; ld.{space}.u32 %r3, {count}; atom.global.add.u32 %r4, [%rd0+8], %r3;\n$end:"
+    );
+    let mut buffers = Buffers::new();
+    let data = buffers.add_words(&[0; 16]);
+    let reports = findings(&kernel(1, &body), &buffers, data);
+    (buffers.words(data)[2], reports)
+}
+
+#[test]
+fn a_lock_orders_lanes_warps_and_blocks() {
+    let (count, reports) = counting("shared", true);
+    assert_eq!((count as usize, reports.len()), (BLOCKS * WARPS * 2, 0), "{reports:?}");
+    let (_, reports) = counting("global", true);
+    // The last load of the first block is not under the lock.
+    let only = reports.iter().all(|report| report.count == 1 && report.finding == Finding::Race);
+    assert!(reports.len() <= 1 && only, "{reports:?}");
+    for space in ["shared", "global"] {
+        let (_, reports) = counting(space, false);
+        assert!(!reports.is_empty(), "{space}");
+    }
+}
+
+/// A lane that polls what another lane of its warp stores knows what that one did before.
+#[test]
+fn a_flag_orders_lanes_of_a_warp() {
+    for (kind, is_found) in [("volatile", false), ("release", false), ("weak", true)] {
+        let (store, load) = match kind {
+            "volatile" => ("st.volatile.global.u32", "ld.volatile.global.u32"),
+            "release" => ("st.release.gpu.global.u32", "ld.acquire.gpu.global.u32"),
+            _ => ("st.global.u32", "ld.global.u32"),
+        };
+        let body = format!(
+            ".shared .align 4 .b8 s[64]; setp.ne.u32 %p1, %r0, 0; @%p1 bra $wait;\n\
+             st.shared.u32 [s], 5; {store} [%rd0], 1; bra $end;\n\
+             $wait: setp.ne.u32 %p2, %r0, 1; @%p2 bra $end;\n\
+             $again: {load} %r1, [%rd0]; setp.eq.u32 %p2, %r1, 0; @%p2 bra $again;\n\
+             ld.shared.u32 %r2, [s]; st.global.u32 [%rd0+4], %r2;\n$end:"
+        );
+        let mut buffers = Buffers::new();
+        let data = buffers.add_words(&[0; 16]);
+        let reports = findings(&kernel(1, &body), &buffers, data);
+        let of_data = reports.iter().any(|report| report.finding == Finding::GroupRace);
+        assert_eq!(of_data, is_found, "{kind}: {reports:?}");
+    }
+}
+
+/// Lanes that return before a barrier, or come to it later, are not elsewhere; those that go on without it are.
+#[test]
+fn lanes_that_skip_a_barrier_are_found() {
+    let later = "$more: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, %r0; @%p1 bra $more;\nbar.sync 0;";
+    let cases = [
+        ("setp.ge.u32 %p1, %r0, 16; @%p1 bra $end;\nbar.sync 0;\n$end:", false),
+        ("setp.ge.u32 %p1, %r0, 16; @%p1 ret;\nbar.sync 0;", false),
+        (later, false),
+        ("setp.ge.u32 %p1, %r0, 16; @%p1 bra $end;\nbar.sync 0;\n$end: st.global.u32 [%rd0], 1;", true),
+        ("setp.ge.u32 %p1, %r0, 16; @%p1 bra $end;\nbarrier.sync 0;\n$end: st.global.u32 [%rd0], 1;", false),
+    ];
+    for (body, is_found) in cases {
+        let mut buffers = Buffers::new();
+        let data = buffers.add_words(&[0; 16]);
+        let reports = findings(&kernel(1, &format!("mov.u32 %r1, 0; {body}")), &buffers, data);
+        let found = reports.iter().any(|report| report.finding == Finding::DivergentBarrier);
+        assert_eq!(found, is_found, "{body}: {reports:?}");
+    }
+}
