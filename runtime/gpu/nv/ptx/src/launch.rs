@@ -2,16 +2,17 @@
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use vireo_simt::grid::{Residency, Resident, run_resident};
-use vireo_simt::group::{BARRIERS, Pause, Round, Waves};
-use vireo_simt::paths::Paths;
+use vireo_simt::group::{BARRIERS, Round, Waves};
+use vireo_simt::paths::{Parked, Paths};
 use vireo_simt::{AccessHook, LANES, Memory, Pool, Port, Row, Stop};
 
 use crate::generated::limits::{BLOCK_THREADS, SHARED_BYTES};
 use crate::machine::{Block, Constant, Program, TRUE, Votes, Warp};
 use crate::module::Kernel;
-use crate::trap::{Trap, TrapKind};
+use crate::trap::{Trap, TrapDetails, TrapKind, Waiting};
 
 /// A launch of a kernel.
 #[derive(Clone, Copy)]
@@ -52,6 +53,19 @@ pub struct Launch<'a> {
     pub pool: &'a Pool,
 }
 
+/// Where an instruction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InstructionLine<'a> {
+    /// The number of the text, among those that were linked.
+    pub text: usize,
+    /// The line of the text; zero for what the text has none for.
+    pub line: u32,
+    /// The opcode with its suffixes.
+    pub opcode: &'a str,
+    /// The file and the line of the source, where the text says so.
+    pub source: Option<(&'a str, u32)>,
+}
+
 /// Bytes of local memory of all threads of a block at most.
 const MOST_LOCAL: u64 = 1 << 29;
 
@@ -66,6 +80,7 @@ impl Kernel {
         let inst = self.program.insts.get(trap.address as usize).filter(|_| trap.lane.is_some());
         let name = inst.and_then(|inst| self.program.names.get(inst.name as usize));
         let flat = trap.wave * LANES as u32 + trap.lane.unwrap_or_default();
+        let source = inst.and_then(|_| self.line(trap.address)?.source);
         let [x, y] = [size[0].max(1), size[1].max(1)];
         Trap {
             kind: trap.kind,
@@ -74,13 +89,38 @@ impl Kernel {
             instruction: name.cloned().unwrap_or_default(),
             block: trap.group,
             thread: [flat % x, flat / x % y, flat / x / y],
+            details: Box::new(TrapDetails {
+                source: source.map(|(file, line)| format!("{file}:{line}")),
+                waits: Vec::new(),
+            }),
         }
     }
 
-    /// The line and the opcode of an instruction, by the number that a sanitizer is shown.
-    pub fn line(&self, instruction: u64) -> Option<(u32, &str)> {
-        let inst = self.program.insts.get(usize::try_from(instruction).ok()?)?;
-        Some((inst.line, self.program.names.get(inst.name as usize)?))
+    /// The threads of a warp that wait for others.
+    fn waits(&self, warp: &Warp, block: &Block<'_>) -> Vec<Waiting> {
+        let parked = warp.paths.others().iter().filter(|path| path.parked.is_some());
+        let waiting = parked.map(|path| {
+            // Behind a barrier a path goes on at the next instruction.
+            let (barrier, before) = match path.parked {
+                Some(Parked::Barrier(arrival)) => (Some(arrival.barrier), 1),
+                _ => (None, 0),
+            };
+            let found = self.line(u64::from(path.pc) - before);
+            let (line, instruction) = found.map_or((0, ""), |found| (found.line, found.opcode));
+            let thread = block.thread(warp.index, path.mask.trailing_zeros() & 31);
+            Waiting { line, instruction: instruction.to_string(), barrier, thread, count: path.mask.count_ones() }
+        });
+        waiting.collect()
+    }
+
+    /// Where an instruction is, by the number that a sanitizer is shown.
+    pub fn line(&self, instruction: u64) -> Option<InstructionLine<'_>> {
+        let index = usize::try_from(instruction).ok()?;
+        let (inst, origin) = (self.program.insts.get(index)?, self.program.origins.get(index)?);
+        let source =
+            origin.source.and_then(|(file, line)| Some((self.program.files.get(file as usize)?.as_str(), line)));
+        let opcode = self.program.names.get(inst.name as usize)?;
+        Some(InstructionLine { text: origin.text as usize, line: inst.line, opcode, source })
     }
 
     /// Bytes that a block of so many threads, with so many bytes of shared memory beside those that the kernel
@@ -138,7 +178,7 @@ impl Kernel {
         } else {
             Residency { most: launch.resident.min(MOST_RESIDENT / bytes), patience: PATIENCE }
         };
-        let executed = AtomicU64::new(0);
+        let (executed, waits) = (AtomicU64::new(0), Mutex::new(Vec::new()));
         let started = std::time::Instant::now();
         let result = run_resident(launch.grid, launch.threads, residency, launch.pool, launch.stop, || Worker {
             kernel: self,
@@ -147,10 +187,15 @@ impl Kernel {
             threads: threads as u32,
             started,
             executed: &executed,
+            waits: &waits,
         });
         match result {
             Ok(()) => Ok(executed.into_inner()),
-            Err(trap) => Err(self.trap(trap, launch.block)),
+            Err(trap) => {
+                let mut trap = self.trap(trap, launch.block);
+                trap.details.waits = waits.into_inner().unwrap_or_else(PoisonError::into_inner);
+                Err(trap)
+            }
         }
     }
 }
@@ -181,6 +226,8 @@ struct Worker<'a> {
     started: std::time::Instant,
     /// Instructions of all warps.
     executed: &'a AtomicU64,
+    /// The threads that wait for each other, after a deadlock.
+    waits: &'a Mutex<Vec<Waiting>>,
 }
 
 /// A block and its warps, between their turns.
@@ -249,12 +296,13 @@ impl<'a> Resident for Worker<'a> {
         let round = waves
             .round(|index| {
                 let pause = warps[index].run(block);
-                if let (Ok(Pause::At(_)), Some(hook)) = (&pause, &mut block.hook) {
-                    hook.barrier(index as u32, &block.shared);
-                }
                 pause.map_err(|trap| vireo_simt::Trap { group: number, wave: index as u32, ..trap })
             })
             .map_err(|trap| {
+                if matches!(trap.kind, TrapKind::Deadlock | TrapKind::InvalidOperand(_)) {
+                    let waiting = warps.iter().flat_map(|warp| self.kernel.waits(warp, block)).collect();
+                    *self.waits.lock().unwrap_or_else(PoisonError::into_inner) = waiting;
+                }
                 let waits = warps.get(trap.wave as usize).and_then(Warp::waits_at).filter(|_| trap.lane.is_none());
                 let (address, lane) = waits.map_or((trap.address, trap.lane), |(address, lane)| (address, Some(lane)));
                 vireo_simt::Trap { group: number, address, lane, ..trap }
@@ -289,6 +337,7 @@ fn warp(block: &Block<'_>, index: u32, constants: &[Row]) -> Warp {
         executed: 0,
         phases: [0; BARRIERS],
         trap: None,
+        divergence: None,
     }
 }
 
@@ -300,6 +349,6 @@ impl Warp {
         self.predicates[usize::from(TRUE)] = u32::MAX;
         self.local.fill(0);
         self.paths = Paths::new(mask, program.start);
-        (self.executed, self.phases, self.trap) = (0, [0; BARRIERS], None);
+        (self.executed, self.phases, self.trap, self.divergence) = (0, [0; BARRIERS], None, None);
     }
 }

@@ -21,6 +21,6 @@ mod trap;
 
 pub use error::{LoadError, LoadErrorKind};
 pub use generated::{instructions, limits, suffixes};
-pub use launch::{Launch, MOST_RESIDENT};
+pub use launch::{InstructionLine, Launch, MOST_RESIDENT};
 pub use module::{Global, GlobalSpace, Kernel, Module, Options, Parameter, Relocation};
-pub use trap::{Trap, TrapKind};
+pub use trap::{Trap, TrapDetails, TrapKind, Waiting};

@@ -74,10 +74,23 @@ pub(crate) struct Program {
     pub(crate) lists: Vec<u16>,
     /// The texts of opcodes.
     pub(crate) names: Vec<String>,
+    /// Where each instruction is from.
+    pub(crate) origins: Vec<Origin>,
+    /// The names of files of sources.
+    pub(crate) files: Vec<String>,
     /// Bytes of local memory of a thread.
     pub(crate) local_bytes: u32,
     /// Bytes of shared memory that the text declares.
     pub(crate) shared_bytes: u32,
+}
+
+/// Where an instruction is from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    /// The number of its text, among those that were linked.
+    pub(crate) text: u32,
+    /// The index of the file and the line of the source, if the text says so.
+    pub(crate) source: Option<(u32, u32)>,
 }
 
 /// The predicate of a carry.
@@ -115,6 +128,8 @@ pub(crate) struct Warp {
     pub(crate) phases: [u32; BARRIERS],
     /// Why the warp trapped, and in which lane.
     pub(crate) trap: Option<(TrapKind, Option<u32>)>,
+    /// A barrier that lanes were at while others were elsewhere, and those, for the sanitizer.
+    pub(crate) divergence: Option<(u32, Mask)>,
 }
 
 impl Warp {

@@ -211,7 +211,7 @@ pub(crate) fn submit(system: &'static System, stream: &Stream, kind: NodeKind) -
         return Ok(None);
     }
     system.captures.refuse(stream)?;
-    Ok(Some(match task(system, &kind) {
+    Ok(Some(match task(system, stream, &kind) {
         Some(task) => stream.submit(task),
         None => stream.submit_marker([]),
     }))
@@ -254,7 +254,7 @@ pub(crate) fn wait(system: &System, stream: &Stream, event: &Event) -> Outcome {
             return Err(CuResult::ERROR_STREAM_CAPTURE_ISOLATION);
         }
         system.captures.refuse(stream)?;
-        if let Some(op) = event.recorded().filter(|op| !op.is_done()) {
+        if let Some(op) = event.recorded() {
             stream.submit_marker([op]);
         }
         return Ok(());

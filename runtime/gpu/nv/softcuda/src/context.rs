@@ -8,13 +8,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use vireo_cuda::result::CuResult;
+use vireo_simt::sanitize::Known;
 
 use crate::api::Outcome;
 use crate::crew::{Crew, Op, Progress, Work};
 use crate::reports::tell;
+use crate::sanitizer::DEFAULT_STREAM;
 
-/// Work that may fail.
-pub(crate) type Task = Box<dyn FnMut() -> Outcome<Progress> + Send>;
+/// Work that may fail, and is shown what it knows to be done before it.
+pub(crate) type Task = Box<dyn FnMut(&mut Known) -> Outcome<Progress> + Send>;
 
 /// A context.
 #[derive(Debug)]
@@ -35,6 +37,7 @@ pub(crate) struct Context {
     /// The first error of its work; 0 if there was none.
     error: AtomicU32,
     has_ended: AtomicBool,
+    keeps_done: bool,
     tails: Mutex<Tails>,
 }
 
@@ -61,8 +64,9 @@ struct Tail {
 }
 
 impl Context {
-    /// A context.
-    pub(crate) fn new(id: u64, device: u32, api_version: u32, flags: u32, crew: Arc<Crew>) -> Self {
+    /// A context. Its streams remember work that is done if the sanitizer asks what was before.
+    pub(crate) fn new(id: u64, device: u32, version_and_flags: [u32; 2], crew: Arc<Crew>, keeps_done: bool) -> Self {
+        let [api_version, flags] = version_and_flags;
         Context {
             handle: OnceLock::new(),
             id,
@@ -73,6 +77,7 @@ impl Context {
             crew,
             error: AtomicU32::new(0),
             has_ended: AtomicBool::new(false),
+            keeps_done,
             tails: Mutex::default(),
         }
     }
@@ -136,7 +141,14 @@ impl Context {
     pub(crate) fn drain(&self) {
         let all: Vec<Arc<Op>> = self.tails().0.values().map(|tail| tail.op.clone()).collect();
         all.iter().for_each(|op| self.crew.wait(op));
-        self.tails().0.retain(|_, tail| !tail.op.is_done());
+        self.forget_done(&mut self.tails());
+    }
+
+    /// Forgets operations that are done, unless the sanitizer has to know what a stream was after.
+    fn forget_done(&self, tails: &mut Tails) {
+        if !self.keeps_done {
+            tails.0.retain(|_, tail| !tail.op.is_done());
+        }
     }
 
     /// Adds operations that `add` makes of the crew and of what they have to wait for; the last one of a stream is what
@@ -144,7 +156,7 @@ impl Context {
     fn submit(&self, stream: &Stream, add: impl FnOnce(&Arc<Crew>, Vec<Arc<Op>>) -> Arc<Op>) -> Arc<Op> {
         self.crew.throttle();
         let mut tails = self.tails();
-        tails.0.retain(|_, tail| !tail.op.is_done());
+        self.forget_done(&mut tails);
         let is_before = |id: u64, tail: &Tail| match stream.kind {
             _ if id == stream.id => true,
             StreamKind::Legacy => tail.is_blocking,
@@ -166,11 +178,11 @@ impl Context {
     /// Work that is not done if other work of the context has failed, and whose own failure stays with the context.
     pub(crate) fn guard(self: &Arc<Self>, mut task: Task) -> Work {
         let context = self.clone();
-        Box::new(move || {
+        Box::new(move |known| {
             if context.status().is_err() {
                 return Progress::Done;
             }
-            match catch_unwind(AssertUnwindSafe(&mut task)) {
+            match catch_unwind(AssertUnwindSafe(|| task(known))) {
                 Ok(Ok(progress)) => progress,
                 Ok(Err(status)) => {
                     context.fail(status);
@@ -189,9 +201,14 @@ impl Context {
     ///
     /// # Errors
     /// That of the work of the context.
-    pub(crate) fn wait(&self, op: &Op) -> Outcome {
+    pub(crate) fn wait(&self, op: &Arc<Op>) -> Outcome {
         self.crew.wait(op);
         self.status()
+    }
+
+    /// Whether an operation is done, for a program that asks.
+    pub(crate) fn is_done(&self, op: &Arc<Op>) -> bool {
+        self.crew.query(op)
     }
 }
 
@@ -231,7 +248,7 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// The number of the legacy default stream of each context.
-    pub(crate) const LEGACY: u64 = 1;
+    pub(crate) const LEGACY: u64 = DEFAULT_STREAM;
 
     /// Adds work after what the stream has.
     pub(crate) fn submit(&self, task: Task) -> Arc<Op> {
@@ -256,7 +273,7 @@ impl Stream {
 
     /// Whether all of its work is done.
     pub(crate) fn is_idle(&self) -> bool {
-        self.context.tail(self).is_none_or(|op| op.is_done())
+        self.context.tail(self).is_none_or(|op| self.context.is_done(&op))
     }
 
     /// Waits until all of its work is done.

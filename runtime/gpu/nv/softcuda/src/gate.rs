@@ -45,6 +45,7 @@ const ENDING: [CuResult; 11] = [
 
 /// Passes a call.
 pub(crate) fn entry(symbol: &'static str, per_thread: bool, call: impl FnOnce() -> Outcome) -> CuResult {
+    let _call = system().ok().map(|system| system.crew.call());
     let status = pass(symbol, || with_per_thread(per_thread, call));
     let status = status.err().unwrap_or(CuResult::SUCCESS);
     if let Ok(system) = system() {

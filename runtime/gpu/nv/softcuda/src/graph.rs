@@ -8,8 +8,8 @@ use vireo_cuda::result::CuResult;
 use vireo_cuda::types::{Copy3d, GraphNodeType, HostNodeParams, MemsetNodeParams};
 
 use crate::api::Outcome;
-use crate::callback::calling_back;
-use crate::context::{Context, Event, Stream, Task};
+use crate::callback::Callback;
+use crate::context::{Event, Stream, Task};
 use crate::crew::{Crew, Op, Progress};
 use crate::image::Launch;
 use crate::launch;
@@ -214,14 +214,14 @@ impl Exec {
         let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let end = stream.submit_all(|crew, mut before| {
-            before.extend(last.iter().filter(|op| !op.is_done()).cloned());
-            add(system, &stream.context, crew, &nodes, &before)
+            before.extend(last.iter().cloned());
+            add(system, stream, crew, &nodes, &before)
         });
         *last = Some(end);
         if !self.kept.is_empty() {
             // Objects that it keeps live until the launch is done, also if it is destroyed before.
             let kept = self.clone();
-            stream.submit_always(Box::new(move || {
+            stream.submit_always(Box::new(move |_| {
                 let _kept = &kept;
                 Progress::Done
             }));
@@ -230,13 +230,7 @@ impl Exec {
 }
 
 /// Adds an operation for each node, and one for the end of all.
-fn add(
-    system: &'static System,
-    context: &Arc<Context>,
-    crew: &Arc<Crew>,
-    nodes: &[Node],
-    before: &[Arc<Op>],
-) -> Arc<Op> {
+fn add(system: &'static System, stream: &Stream, crew: &Arc<Crew>, nodes: &[Node], before: &[Arc<Op>]) -> Arc<Op> {
     let mut ops: BTreeMap<u64, Arc<Op>> = BTreeMap::new();
     for node in nodes {
         let after: Vec<Arc<Op>> = match node.after.is_empty() {
@@ -245,14 +239,14 @@ fn add(
         };
         let op = match &node.kind {
             _ if !node.is_enabled => crew.submit(after, None),
-            NodeKind::Child(nodes) => add(system, context, crew, nodes, &after),
+            NodeKind::Child(nodes) => add(system, stream, crew, nodes, &after),
             NodeKind::Wait(event) => crew.submit(after.into_iter().chain(event.recorded()), None),
             NodeKind::Record(event) => {
                 let op = crew.submit(after, None);
                 event.record(op.clone());
                 op
             }
-            kind => crew.submit(after, task(system, kind).map(|task| context.guard(task))),
+            kind => crew.submit(after, task(system, stream, kind).map(|task| stream.context.guard(task))),
         };
         ops.insert(node.handle, op);
     }
@@ -260,31 +254,34 @@ fn add(
     crew.submit(ops.into_values().chain(before.iter().cloned()), None)
 }
 
-/// The work of a node, if it has any of its own.
-pub(crate) fn task(system: &'static System, kind: &NodeKind) -> Option<Task> {
+/// The work of a node in a stream, if it has any of its own.
+pub(crate) fn task(system: &'static System, stream: &Stream, kind: &NodeKind) -> Option<Task> {
+    let origin = (stream.context.device, stream.id);
     match kind {
-        NodeKind::Kernel(node) => Some(launch::task(system, node.function.clone(), node.launch.clone())),
+        NodeKind::Kernel(node) => Some(launch::task(system, node.function.clone(), node.launch.clone(), stream.id)),
         NodeKind::Copy(_, copy) => {
             let copy = copy.clone()?;
-            Some(Box::new(move || {
-                copy.run();
+            Some(Box::new(move |known| {
+                copy.run(&system.memory, origin, known);
                 Ok(Progress::Done)
             }))
         }
         NodeKind::Fill(_, fill) => {
             let fill = fill.clone()?;
-            Some(Box::new(move || {
-                fill.run();
+            Some(Box::new(move |known| {
+                fill.run(&system.memory, origin, known);
                 Ok(Progress::Done)
             }))
         }
         NodeKind::Host(host) => {
-            let host = *host;
-            Some(Box::new(move || {
+            let (host, callback) = (*host, Callback::new());
+            Some(Box::new(move |known| {
+                // The program may learn from the function what is done.
+                system.crew.learn(known);
                 let HostNodeParams { function, user_data } = host.get();
                 if let Some(function) = function {
                     // SAFETY: the program gave function and argument for this.
-                    calling_back(|| unsafe { function(user_data) });
+                    callback.run(|| unsafe { function(user_data) });
                 }
                 Ok(Progress::Done)
             }))

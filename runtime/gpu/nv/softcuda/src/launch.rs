@@ -191,13 +191,13 @@ pub(crate) fn blocks_per_multiprocessor(device: &Device, kernel: &Kernel, thread
     u32::try_from(most.min(by_threads).min(by_registers).min(by_shared)).unwrap_or(u32::MAX)
 }
 
-/// The work of a launch.
-pub(crate) fn task(system: &'static System, function: Arc<Function>, launch: Launch) -> Task {
-    Box::new(move || {
+/// The work of a launch in the stream with this number.
+pub(crate) fn task(system: &'static System, function: Arc<Function>, launch: Launch, stream: u64) -> Task {
+    Box::new(move |known| {
         let environment = Environment { system, context: function.module.context.clone() };
         let device = &system.devices[environment.context.device as usize];
         let resident = resident_blocks(device, &function, &launch);
-        function.module.image.launch(function.index, &launch, resident, &environment)?;
+        function.module.image.launch(function.index, &launch, resident, &environment, (stream, known))?;
         Ok(Progress::Done)
     })
 }

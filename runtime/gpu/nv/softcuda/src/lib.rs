@@ -22,6 +22,7 @@ mod memory;
 mod module;
 mod options;
 mod reports;
+mod sanitizer;
 mod system;
 mod transfer;
 mod user_object;
@@ -30,7 +31,8 @@ use vireo_cuda::cuda_symbols::CudaFunctions;
 
 pub use generated::entries;
 pub use options::{Fault, Options, OptionsError, VARIABLE, WorkOrder};
-pub use system::{InUse, configure};
+pub use system::{InUse, configure, take_reports, take_warnings};
+pub use vireo_simt::sanitize;
 
 /// All functions of the software driver.
 pub const fn functions() -> CudaFunctions {

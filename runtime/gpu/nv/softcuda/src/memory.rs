@@ -9,6 +9,7 @@ use vireo_core::pages::PageMapping;
 use vireo_cuda::result::CuResult;
 use vireo_cuda::types::TEXTURE_ALIGNMENT;
 use vireo_simt::memory::WIDEST;
+use vireo_simt::sanitize::{BlockInfo, Sanitizer, poison};
 use vireo_soft::memory::GRANULE;
 use vireo_soft::memory::backing::Backing;
 use vireo_soft::memory::map::{Allocation, Kind};
@@ -66,19 +67,22 @@ pub(crate) struct Memory {
     used: Vec<AtomicU64>,
     limit: u64,
     bounds: Bounds,
+    /// The sanitizer, if the options ask for one.
+    pub(crate) sanitizer: Option<Sanitizer>,
     /// For each device, a bit for each device that may access its memory.
     peers: Vec<AtomicU64>,
 }
 
 impl Memory {
     /// The memory of `devices` devices with `limit` bytes each.
-    pub(crate) fn new(devices: u32, limit: u64, bounds: Bounds) -> Self {
+    pub(crate) fn new(devices: u32, limit: u64, bounds: Bounds, sanitizer: Option<Sanitizer>) -> Self {
         Memory {
             map: MemoryMap::default(),
             details: Mutex::default(),
             used: (0..devices).map(|_| AtomicU64::new(0)).collect(),
             limit,
             bounds,
+            sanitizer,
             peers: (0..devices).map(|device| AtomicU64::new(1 << device)).collect(),
         }
     }
@@ -158,15 +162,46 @@ impl Memory {
         if self.bounds == Bounds::Vector {
             allocation.padding = length.next_multiple_of(WIDEST) - length;
         }
+        self.poison(&allocation, detail);
         // The details come first: a thread that finds the allocation finds them.
         self.details().insert(start, *detail);
         match self.map.insert(allocation) {
-            Ok(_) => Ok(start),
+            Ok(_) => {
+                self.tell_of(start, length, detail);
+                Ok(start)
+            }
             Err(status) => {
                 self.details().remove(&start);
                 Err(status)
             }
         }
+    }
+
+    /// Whether the sanitizer looks for unwritten bytes of an allocation.
+    fn is_poisoned(&self, sort: Sort) -> bool {
+        let is_new = matches!(sort, Sort::Device | Sort::Managed | Sort::Pinned);
+        is_new && self.sanitizer.as_ref().is_some_and(|sanitizer| sanitizer.checks().init)
+    }
+
+    fn poison(&self, allocation: &Allocation, detail: &Detail) {
+        if self.is_poisoned(detail.sort) {
+            allocation.fill(poison);
+        }
+    }
+
+    /// Tells the sanitizer of an allocation.
+    fn tell_of(&self, start: u64, length: u64, detail: &Detail) {
+        let Some(sanitizer) = &self.sanitizer else { return };
+        let what = match detail.sort {
+            Sort::Device => "device memory",
+            Sort::Managed => "managed memory",
+            Sort::Pinned => "pinned memory",
+            Sort::Registered => "registered memory",
+            Sort::Variable => "a variable",
+        };
+        let (poisoned, what) = (self.is_poisoned(detail.sort), what.to_string());
+        let reserved = if detail.sort == Sort::Registered { length } else { length.next_multiple_of(GRANULE) };
+        sanitizer.allocated(BlockInfo { start, length, reserved, poisoned, what });
     }
 
     fn charge(&self, detail: &Detail, bytes: u64) -> Outcome {
@@ -197,6 +232,7 @@ impl Memory {
         let mut details = self.details();
         self.map.insert(allocation).map_err(|_| CuResult::ERROR_HOST_MEMORY_ALREADY_REGISTERED)?;
         details.insert(start, detail);
+        self.tell_of(start, detail.size, &detail);
         Ok(())
     }
 
@@ -224,11 +260,14 @@ impl Memory {
         Ok(*detail)
     }
 
-    /// Frees an allocation. Kernels that run keep its pages.
-    pub(crate) fn free(&self, start: u64) {
+    /// Frees an allocation, for a function with this name. Kernels that run keep its pages.
+    pub(crate) fn free(&self, start: u64, by: &str) {
         let mut details = self.details();
         if let Some(detail) = details.remove(&start) {
-            self.map.remove(start, |_| true);
+            let removed = self.map.remove(start, |_| true);
+            if let (Some(sanitizer), Some(allocation)) = (&self.sanitizer, removed) {
+                sanitizer.freed(start, by.to_string(), allocation);
+            }
             self.discharge(&detail, detail.size.next_multiple_of(GRANULE));
         }
     }
@@ -237,7 +276,7 @@ impl Memory {
     pub(crate) fn free_all(&self, context: u64) {
         let own: Vec<u64> =
             self.details().iter().filter(|(_, detail)| detail.context == context).map(|(start, _)| *start).collect();
-        own.into_iter().for_each(|start| self.free(start));
+        own.into_iter().for_each(|start| self.free(start, "the end of its context"));
     }
 
     /// Bytes of a pool that are in use.

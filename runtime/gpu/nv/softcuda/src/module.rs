@@ -83,7 +83,7 @@ impl Module {
         if let Some(handle) = self.handle.get() {
             system.modules.remove(*handle);
         }
-        self.image.variables.iter().for_each(|(_, address, _)| system.memory.free(*address));
+        self.image.variables.iter().for_each(|(_, address, _)| system.memory.free(*address, "cuModuleUnload"));
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use vireo_cuda::devices::TABLES;
 use vireo_cuda::result::CuResult;
+use vireo_simt::sanitize::Checks;
 use vireo_soft::options::{OptionError, settings};
 
 /// The environment variable that configures the library.
@@ -21,8 +22,8 @@ pub enum WorkOrder {
     /// As it becomes ready, on several threads.
     #[default]
     Ready,
-    /// At random with this seed among what is submitted, one after the other: programs that lack an event fail more
-    /// often.
+    /// At random with this seed, one after the other, and only while a call waits for work or asks for it: programs
+    /// that lack an event fail with some seeds, and a seed repeats its order.
     Random(u64),
 }
 
@@ -73,6 +74,8 @@ pub struct Options {
     pub faults: Vec<Fault>,
     /// The time after which a kernel is ended, if there is one.
     pub timeout: Option<Duration>,
+    /// The checks of the sanitizer that are on.
+    pub sanitize: Checks,
     /// The file that a trace of calls is written to, a line each.
     pub trace: Option<PathBuf>,
 }
@@ -90,6 +93,7 @@ impl Default for Options {
             threads: 0,
             faults: Vec::new(),
             timeout: None,
+            sanitize: Checks::default(),
             trace: None,
         }
     }
@@ -117,6 +121,15 @@ fn fault(value: &str) -> Result<Fault, OptionsError> {
     Ok(Fault { function: function.to_string(), call, status })
 }
 
+/// Reads `memory+race+init`, or `all` for these.
+fn checks(value: &str) -> Result<Checks, OptionsError> {
+    let parts = value.split('+').map(|part| match part {
+        "all" => Ok(Checks { memory: true, race: true, init: true, same_value: false }),
+        part => part.parse::<Checks>().map_err(|error| refused("sanitize", format!("{error}, all"))),
+    });
+    parts.into_iter().try_fold(Checks::default(), |all, part| Ok(all.or(part?)))
+}
+
 /// Reads `10s` or `500ms`.
 fn duration(value: &str) -> Result<Duration, OptionsError> {
     let number = |text: &str| text.parse::<u32>().ok();
@@ -131,8 +144,9 @@ impl FromStr for Options {
     type Err = OptionsError;
 
     /// Reads what [`VARIABLE`] may hold, such as `devices=2,sm=89,memory=8GiB,pools=off,order=random:7`,
-    /// `fail=cuLaunchKernel:7:700,timeout=10s,bounds=granule` or `threads=1,version=12040,trace=calls.txt`; each name
-    /// that is absent has its default, and `fail` may come more than once.
+    /// `fail=cuLaunchKernel:7:700,timeout=10s,bounds=granule` or
+    /// `threads=1,version=12040,trace=calls.txt,sanitize=memory+race+init`; each name that is absent has its default,
+    /// and `fail` may come more than once.
     fn from_str(text: &str) -> Result<Self, OptionsError> {
         let mut options = Options::default();
         for setting in settings(text) {
@@ -158,6 +172,7 @@ impl FromStr for Options {
                 "threads" => options.threads = setting.number()?,
                 "fail" => options.faults.push(fault(setting.value)?),
                 "timeout" => options.timeout = Some(duration(setting.value)?),
+                "sanitize" => options.sanitize = checks(setting.value)?,
                 "trace" => options.trace = Some(PathBuf::from(setting.value)),
                 _ => return Err(setting.unknown()),
             }
@@ -199,7 +214,7 @@ mod tests {
     #[test]
     fn options_are_read() {
         let text = "devices=2,sm=89,memory=1GiB,pools=off,bounds=granule,version=12040,order=random:7,threads=1,\
-                    fail=cuLaunchKernel:7:700,fail=cuMemAlloc:1:2,timeout=500ms,trace=calls.txt";
+                    fail=cuLaunchKernel:7:700,fail=cuMemAlloc:1:2,timeout=500ms,sanitize=all+race-same-value,trace=calls.txt";
         let expected = Options {
             devices: 2,
             sm: 89,
@@ -214,6 +229,7 @@ mod tests {
                 Fault { function: "cuMemAlloc".to_string(), call: 1, status: 2 },
             ],
             timeout: Some(Duration::from_millis(500)),
+            sanitize: Checks { memory: true, race: true, same_value: true, init: true },
             trace: Some(PathBuf::from("calls.txt")),
         };
         assert_eq!(text.parse(), Ok(expected));
@@ -234,6 +250,7 @@ mod tests {
             ("order=any", "order: `any` is not ready or random"),
             ("fail=cuInit:1", "fail: `cuInit:1` is not FUNCTION:CALL:STATUS"),
             ("fail=cuInit:1:77", "fail: `cuInit:1:77` is not FUNCTION:CALL:STATUS"),
+            ("sanitize=races", "sanitize: `races` is not one of memory, race, race-same-value, init, all"),
             ("timeout=5", "timeout: `5` is not a time such as 10s or 500ms"),
         ];
         for (text, error) in cases {

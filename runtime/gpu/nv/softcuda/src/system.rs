@@ -13,6 +13,7 @@ use vireo_cuda::devices::{Row, TABLES};
 use vireo_cuda::result::CuResult;
 use vireo_cuda::types::{CuDevice, CuStream, STREAM_LEGACY, STREAM_PER_THREAD};
 use vireo_simt::Pool;
+use vireo_simt::sanitize::{Report, Sanitizer, Warning};
 use vireo_soft::handles::Handles;
 use vireo_soft::trace::WrittenTrace;
 
@@ -25,6 +26,7 @@ use crate::memory::Memory;
 use crate::module::{Function, LibraryKernel, LinkState, Module, SharedLibrary};
 use crate::options::{Options, OptionsError, VARIABLE};
 use crate::reports::tell;
+use crate::sanitizer;
 use crate::user_object::UserObject;
 
 /// A device.
@@ -142,6 +144,18 @@ impl std::fmt::Display for InUse {
 
 impl std::error::Error for InUse {}
 
+/// The findings of the sanitizer since the last call. See [`Options::sanitize`].
+pub fn take_reports() -> Vec<Report> {
+    let sanitizer = SYSTEM.get().and_then(|system| system.memory.sanitizer.as_ref());
+    sanitizer.map(Sanitizer::take_reports).unwrap_or_default()
+}
+
+/// The limits of the sanitizer that were reached since the last call.
+pub fn take_warnings() -> Vec<Warning> {
+    let sanitizer = SYSTEM.get().and_then(|system| system.memory.sanitizer.as_ref());
+    sanitizer.map(Sanitizer::take_warnings).unwrap_or_default()
+}
+
 /// Chooses the machine, in place of the environment variable.
 ///
 /// # Errors
@@ -200,7 +214,7 @@ impl System {
             file.ok().map(|file| WrittenTrace::new(Box::new(BufWriter::new(file))))
         });
         System {
-            memory: Memory::new(options.devices, options.memory, options.bounds),
+            memory: Memory::new(options.devices, options.memory, options.bounds, sanitizer::of_options(options)),
             crew: Crew::new(options.order),
             pool: Pool::default(),
             devices,
@@ -265,7 +279,13 @@ impl System {
 
     /// Makes a context.
     pub(crate) fn add_context(&self, device: u32, api_version: u32, flags: u32) -> Arc<Context> {
-        let context = Arc::new(Context::new(self.id(), device, api_version, flags, self.crew.clone()));
+        let context = Arc::new(Context::new(
+            self.id(),
+            device,
+            [api_version, flags],
+            self.crew.clone(),
+            self.options.sanitize.race,
+        ));
         let handle = self.contexts.insert(context.clone());
         let _ = context.handle.set(handle);
         context

@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
 use vireo_cuda::result::CuResult;
 use vireo_cuda::types::{Copy2d, Copy3d, Copy3dPeer, CuArray, MemoryType};
+use vireo_simt::sanitize::Known;
 use vireo_soft::memory::backing;
 use vireo_soft::memory::map::Allocation;
 
 use crate::api::Outcome;
 use crate::memory::{Memory, Sort};
+use crate::sanitizer::{Transfers, unwritten_byte};
 
 /// Bytes that are staged at most; the source of a larger copy has to stay until it is done, as pinned memory does.
 const MAX_STAGED: u64 = 1 << 30;
@@ -25,7 +27,9 @@ pub(crate) struct Side {
     pitch: u64,
     layer: u64,
     /// The allocation that has all of it; none for memory of the program.
-    _allocation: Option<Arc<Allocation>>,
+    allocation: Option<Arc<Allocation>>,
+    /// Whether it is memory of the host that devices may access.
+    is_pinned: bool,
     /// Whether the program may reuse the memory at once: nothing pins it.
     is_pageable: bool,
 }
@@ -78,21 +82,28 @@ impl Place {
         if self.address == 0 || is_narrow || first.checked_add(last).is_none() {
             return Err(wrong);
         }
-        let (allocation, is_pageable) = match memory.find(first) {
-            None => (None, true),
+        let (allocation, is_pinned, is_pageable) = match memory.find(first) {
+            None => (None, false, true),
             Some((_, detail)) => {
                 // Memory that was freed after `find` is gone here.
                 let found = memory.range(first, last).ok_or(wrong)?;
                 if self.memory == MemoryType::HOST && matches!(detail.sort, Sort::Device | Sort::Variable) {
                     return Err(wrong);
                 }
-                (Some(found), false)
+                (Some(found), detail.sort.is_host(), false)
             }
         };
         if self.memory == MemoryType::DEVICE && allocation.is_none() {
             return Err(wrong);
         }
-        Ok(Side { start: first, pitch, layer, _allocation: allocation, is_pageable })
+        Ok(Side { start: first, pitch, layer, allocation, is_pinned, is_pageable })
+    }
+}
+
+impl Side {
+    /// Whether it is memory of the host.
+    fn is_host(&self) -> bool {
+        self.is_pageable || self.is_pinned
     }
 }
 
@@ -153,8 +164,52 @@ impl Copy {
         }
     }
 
-    /// Copies.
-    pub(crate) fn run(&self) {
+    /// Copies, in a stream of a device, after what is known to be done.
+    pub(crate) fn run(&self, memory: &Memory, origin: (u32, u64), known: &mut Known) {
+        let name = match (self.to.is_host(), self.from.is_host()) {
+            (false, true) => "a copy from the host",
+            (true, false) => "a copy to the host",
+            _ => "a copy",
+        };
+        let Some(transfer) = Transfers::begin(memory, name, origin, known) else { return self.run_unchecked() };
+        let mut unwritten = Vec::new();
+        let length = self.size[0];
+        for (to, from) in self.row_addresses() {
+            let reads = self.from.allocation.is_some() && self.staged.is_none();
+            if reads {
+                transfer.reads(from, length);
+            }
+            if reads && self.to.is_host() {
+                transfer.leaves(from, length, name);
+            }
+            if self.to.allocation.is_some() {
+                transfer.writes(to, length);
+                match reads && !self.to.is_host() {
+                    true => unwritten.extend(transfer.copies(to, from, length)),
+                    false => transfer.fills(to, length),
+                }
+            }
+        }
+        self.run_unchecked();
+        for (start, length) in unwritten {
+            for address in start..start + length {
+                // SAFETY: the range is in the target, whose allocation is kept here. Kernels and copies access it as
+                // atomics too.
+                let byte = unsafe { AtomicU8::from_ptr(std::ptr::with_exposed_provenance_mut(address as usize)) };
+                byte.store(unwritten_byte(address), Ordering::Relaxed);
+            }
+        }
+        transfer.end(known);
+    }
+
+    /// The addresses of each row of the target and of the source.
+    fn row_addresses(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let [_, rows, layers] = self.size;
+        let at = move |side: &Side, index: u64| side.start + index / rows * side.layer + index % rows * side.pitch;
+        (0..rows * layers).map(move |index| (at(&self.to, index), at(&self.from, index)))
+    }
+
+    fn run_unchecked(&self) {
         let rows = self.size[1];
         let to = |index: u64| self.to.start + index / rows * self.to.layer + index % rows * self.to.pitch;
         let staged = self.staged.as_ref().map(|bytes| bytes.as_ptr().expose_provenance() as u64);
@@ -282,8 +337,22 @@ impl Fill {
         Ok(Some(Fill { start, pitch, rows, elements, value, width, _allocation: allocation }))
     }
 
-    /// Fills.
-    pub(crate) fn run(&self) {
+    /// Fills, in a stream of a device, after what is known to be done.
+    pub(crate) fn run(&self, memory: &Memory, origin: (u32, u64), known: &mut Known) {
+        let transfer = Transfers::begin(memory, "a fill", origin, known);
+        let length = self.elements * u64::from(self.width);
+        for row in (0..self.rows).filter(|_| transfer.is_some()) {
+            let start = self.start + row * self.pitch;
+            transfer.iter().for_each(|transfer| {
+                transfer.writes(start, length);
+                transfer.fills(start, length);
+            });
+        }
+        self.run_unchecked();
+        transfer.iter().for_each(|transfer| transfer.end(known));
+    }
+
+    fn run_unchecked(&self) {
         for row in 0..self.rows {
             let start = self.start + row * self.pitch;
             for element in 0..self.elements {

@@ -59,6 +59,8 @@ pub enum Refusal {
     ReadOnly,
     /// The address of an atomic access is no multiple of its length.
     Unaligned,
+    /// The address is one of another memory, such as that of the work-group.
+    OtherSpace,
 }
 
 impl fmt::Display for Fault {
@@ -67,6 +69,7 @@ impl fmt::Display for Fault {
             Refusal::Unmapped => "no allocation",
             Refusal::ReadOnly => "the allocation is read-only",
             Refusal::Unaligned => "it is not aligned",
+            Refusal::OtherSpace => "it is an address of another space",
         };
         write!(f, "{} of {} bytes at 0x{:x}: {why}", self.access, self.length, self.address)
     }
@@ -167,6 +170,38 @@ pub trait GroupHook {
 
     /// All waves have ended.
     fn end(&mut self, local: &[u8]);
+
+    /// Lanes of a wave have waited for each other, among `live` ones that have not ended.
+    fn met(&mut self, wave: u32, members: Mask, live: Mask, local: &[u8]) {
+        let _ = (wave, members, live, local);
+    }
+
+    /// A wave has arrived at a barrier with a number, and waits there if it does.
+    fn arrived(&mut self, wave: u32, barrier: u8, waits: bool, local: &[u8]) {
+        let _ = (barrier, waits);
+        self.barrier(wave, local);
+    }
+
+    /// As many waves have arrived at a barrier as it expects, of which those go on that wait; of all waves, those that
+    /// have ended count.
+    fn released(&mut self, barrier: u8, is_of_all: bool) {
+        let _ = (barrier, is_of_all);
+    }
+
+    /// A wave has ended.
+    fn ended(&mut self, wave: u32) {
+        let _ = wave;
+    }
+
+    /// Two lanes store to the same bytes in one instruction, after [`GroupHook::access`] saw it.
+    fn stores_to_one_address(&mut self, access: &RowAccess<'_>, lanes: [usize; 2], is_same_value: bool) {
+        let _ = (access, lanes, is_same_value);
+    }
+
+    /// Lanes of a wave are at a barrier that needs all of it, and others are elsewhere.
+    fn diverges(&mut self, wave: u32, instruction: u64, there: Mask, elsewhere: Mask) {
+        let _ = (wave, instruction, there, elsewhere);
+    }
 }
 
 /// Allocations that a port remembers.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::report::Place;
+use super::report::{Place, Site};
 
 /// The code of a dispatch, for reports.
 pub trait Code: Send + Sync {
@@ -11,6 +11,23 @@ pub trait Code: Send + Sync {
 
     /// Where an instruction is in the code object.
     fn place(&self, instruction: u64) -> Place;
+
+    /// Whether the lanes of a wave progress on their own, so that the order of instructions orders none of them.
+    fn has_free_lanes(&self) -> bool {
+        false
+    }
+
+    /// Whether an instruction loads what no instruction of its dispatch may write.
+    fn loads_constants(&self, instruction: u64) -> bool {
+        let _ = instruction;
+        false
+    }
+
+    /// The text of a site in reports, if its owner has words of its own.
+    fn describe(&self, site: &Site) -> Option<String> {
+        let _ = site;
+        None
+    }
 }
 
 /// A dispatch that begins.

@@ -1,13 +1,16 @@
 //! The checks of the accesses of a work-group ([`GroupChecker`]): bounds, what was written, and races by the clocks of
 //! its waves.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use super::blocks::Found;
 use super::known::{Knowledge, MOST_ENTRIES, Reached, Released};
+use super::lanes::WaveLanes;
 use super::order::DispatchRecord;
+use super::progress::Progress;
 use super::races::{Clock, Conflict, Effect, FoundRace, Orderer, other_of};
-use super::report::{Finding, Report, Site};
+use super::report::{Finding, OtherAccess, Report, Site};
 use super::shadow::{Epoch, Exhausted, Shadow};
 use super::sites::Moment;
 use super::state::{State, lock};
@@ -29,9 +32,18 @@ pub(super) struct DispatchHook<'a> {
 
 impl AccessHook for DispatchHook<'_> {
     fn start_group(&self, group: [u32; 3], local_bytes: u32) -> Box<dyn GroupHook + '_> {
+        Box::new(self.checker(group, local_bytes))
+    }
+}
+
+impl DispatchHook<'_> {
+    /// The checks of a work-group.
+    pub(super) fn checker(&self, group: [u32; 3], local_bytes: u32) -> GroupChecker<'_> {
+        let waves = self.record.waves as usize;
+        let has_lanes = self.record.code.has_free_lanes() && lock(self.state).checks.race;
         let [x, y, z] = group.map(u64::from);
         let [width, height, _] = self.record.groups.map(u64::from);
-        Box::new(GroupChecker {
+        GroupChecker {
             hook: self,
             first_wave: self.record.wave(x + width * (y + height * z), 0),
             group,
@@ -39,31 +51,36 @@ impl AccessHook for DispatchHook<'_> {
             local: Shadow::new(GROUP_SHADOW),
             generation: 0,
             local_known: Knowledge::new(MOST_ENTRIES),
-            clocks: vec![Clock::default(); self.record.waves as usize],
+            clocks: vec![Clock::default(); waves],
             arrived: Default::default(),
             port: Port::new(self.memory),
             stored: None,
-        })
+            lanes: (0..if has_lanes { waves } else { 0 }).map(|_| WaveLanes::default()).collect(),
+            progress: Progress::default(),
+        }
     }
 }
 
 /// The checks of one work-group.
-struct GroupChecker<'a> {
-    hook: &'a DispatchHook<'a>,
+pub(super) struct GroupChecker<'a> {
+    pub(super) hook: &'a DispatchHook<'a>,
     /// The number of its first wave.
     first_wave: u32,
-    group: [u32; 3],
+    pub(super) group: [u32; 3],
     local_bytes: u32,
     local: Shadow,
     /// The generation of the numbers of moments in `local`.
     generation: u64,
     local_known: Knowledge,
-    clocks: Vec<Clock>,
+    pub(super) clocks: Vec<Clock>,
     /// The knowledge of waves that arrived at the last two barriers.
     arrived: [(u32, Released); 2],
     port: Port<'a>,
     /// The last store to the memory of the work-group, until it is known to have been made.
     stored: Option<Pending>,
+    /// The lanes of each wave, if they progress on their own.
+    pub(super) lanes: Vec<WaveLanes>,
+    pub(super) progress: Progress,
 }
 
 impl GroupHook for GroupChecker<'_> {
@@ -122,6 +139,30 @@ impl GroupHook for GroupChecker<'_> {
         let shared = self.hook.state;
         self.settle(&mut lock(shared), Some(local));
     }
+
+    fn met(&mut self, wave: u32, members: Mask, live: Mask, local: &[u8]) {
+        self.meet_lanes(wave, members, live, local);
+    }
+
+    fn arrived(&mut self, wave: u32, barrier: u8, waits: bool, local: &[u8]) {
+        self.arrive(wave, barrier, waits, local);
+    }
+
+    fn released(&mut self, barrier: u8, is_of_all: bool) {
+        self.release(barrier, is_of_all);
+    }
+
+    fn ended(&mut self, wave: u32) {
+        self.end_wave(wave);
+    }
+
+    fn stores_to_one_address(&mut self, access: &RowAccess<'_>, lanes: [usize; 2], is_same_value: bool) {
+        self.report_stores(access, lanes, is_same_value);
+    }
+
+    fn diverges(&mut self, wave: u32, instruction: u64, there: Mask, elsewhere: Mask) {
+        self.report_divergence(wave, instruction, there, elsewhere);
+    }
 }
 
 impl Drop for GroupChecker<'_> {
@@ -135,7 +176,7 @@ impl Drop for GroupChecker<'_> {
 impl GroupChecker<'_> {
     /// Looks at the last stores of the work-group, which have been made by now. Without its memory one to that counts
     /// as one that changes all of its bytes.
-    fn settle(&mut self, state: &mut State, local: Option<&[u8]>) {
+    pub(super) fn settle(&mut self, state: &mut State, local: Option<&[u8]>) {
         if let Some(pending) = self.stored.take() {
             let changed = local.map(|local| pending.changed(Bytes::Group(local)));
             let access = pending.access();
@@ -241,6 +282,7 @@ impl GroupChecker<'_> {
             // Without this check such an access does what it does without a sanitizer.
             return true;
         }
+        self.hook.record.refused.fetch_add(1, Ordering::Relaxed);
         self.report(state, access, lane, finding, None);
         false
     }
@@ -261,6 +303,7 @@ impl GroupChecker<'_> {
             if offset.checked_add(length).is_none_or(|end| end > self.local_bytes.into()) {
                 allowed &= !(1 << lane);
                 if state.checks.memory {
+                    self.hook.record.refused.fetch_add(1, Ordering::Relaxed);
                     self.report(state, access, lane, Finding::GroupOutOfBounds, None);
                 }
                 continue;
@@ -294,8 +337,10 @@ impl GroupChecker<'_> {
         if access.atomic && access.access == Access::Load {
             // A load that polls what others store: it orders, and races with nothing.
             self.acquire_by_load(state, access, allowed);
+            self.acquire_in_wave(access, allowed);
             return;
         }
+        self.check_lanes(state, access, allowed, changed);
         let mut races = Vec::new();
         let outcome = self.visit_cells(state, access, (allowed, changed), &mut races);
         if access.access == Access::Atomic {
@@ -303,6 +348,7 @@ impl GroupChecker<'_> {
         }
         for race in races {
             let finding = match (race.conflict.is_harmless, access.space) {
+                _ if race.conflict.is_incoherent => Finding::IncoherentLoad,
                 (true, _) if !state.checks.same_value => continue,
                 (true, _) => Finding::SameValueRace,
                 (false, Space::Group) => Finding::GroupRace,
@@ -316,6 +362,12 @@ impl GroupChecker<'_> {
         }
     }
 
+    /// An access of a copy or a fill.
+    pub(super) fn transfers(&mut self, access: &RowAccess<'_>) {
+        let shared = self.hook.state;
+        self.check_races(&mut lock(shared), access, access.mask, None);
+    }
+
     /// Records an access in the cells of its bytes, and finds those that it races with.
     fn visit_cells(
         &mut self,
@@ -325,8 +377,9 @@ impl GroupChecker<'_> {
         races: &mut Vec<FoundRace>,
     ) -> Result<(), Exhausted> {
         let clock = self.clocks.get(access.wave as usize).ok_or(Exhausted)?;
-        let moment =
-            |silent| Moment { instruction: access.instruction, phase: clock.phase, scalar: access.scalar, silent };
+        let (instruction, phase, scalar) = (access.instruction, clock.phase, access.scalar);
+        let constant = access.access == Access::Load && self.hook.record.code.loads_constants(instruction);
+        let moment = |silent| Moment { instruction, phase, scalar, silent, constant };
         let (group, wave) = (self.first_wave, self.first_wave.wrapping_add(access.wave));
         let silent_site = changed.map(|_| state.sites.number(moment(true)));
         let site = state.sites.number(moment(false));
@@ -339,7 +392,7 @@ impl GroupChecker<'_> {
         let mut outcome = Ok(());
         for lane in lanes(allowed) {
             let changes = changed.map_or(u64::MAX, |changed| changed[lane]);
-            let mut found = None;
+            let (mut found, mut incoherent) = (None, None);
             let visited = cells.cells(access.addresses[lane], access.length.into(), |cell, bytes| {
                 let (effect, site) = match (access.access, silent_site) {
                     (Access::Load, _) => (Effect::Load, site),
@@ -352,9 +405,10 @@ impl GroupChecker<'_> {
                     _ => (Effect::Change, site),
                 };
                 let mine = Epoch::new(wave, site, lane as u32, atomic);
+                incoherent = incoherent.or_else(|| orderer.incoherent(cell, constant, effect));
                 found = Conflict::worse(found, orderer.visit(cell, mine, effect));
             });
-            races.extend(found.map(|conflict| FoundRace { lane, conflict }));
+            races.extend(found.or(incoherent).map(|conflict| FoundRace { lane, conflict }));
             outcome = outcome.and(visited);
         }
         outcome
@@ -401,6 +455,7 @@ impl GroupChecker<'_> {
 
     /// An atomic access orders what is before it with what is after those that see it.
     fn synchronise(&mut self, state: &mut State, access: &RowAccess<'_>, allowed: Mask) {
+        let phase = self.phase_of_group(access.wave);
         let Some(clock) = self.clocks.get_mut(access.wave as usize) else { return };
         match access.space {
             Space::Group if self.local_known.is_full() => {
@@ -413,7 +468,7 @@ impl GroupChecker<'_> {
             _ => {}
         }
         let known = if access.space == Space::Group { &mut self.local_known } else { &mut state.known };
-        let mine = Reached { phase: clock.phase, by: Some(self.first_wave.wrapping_add(access.wave)) };
+        let mine = Reached { phase, by: Some(self.first_wave.wrapping_add(access.wave)) };
         // Lanes often access one counter, whose second join would bring nothing.
         let mut last = None;
         for lane in lanes(allowed) {
@@ -425,21 +480,13 @@ impl GroupChecker<'_> {
         self.publish(state, access.wave);
     }
 
-    fn kernel(&self) -> &str {
+    pub(super) fn kernel(&self) -> &str {
         self.hook.record.code.kernel()
     }
 
     fn site(&self, access: &RowAccess<'_>, lane: usize) -> Site {
-        let record = &self.hook.record;
-        Site {
-            kernel: record.code.kernel().to_string(),
-            place: record.code.place(access.instruction),
-            group: self.group,
-            wave: access.wave,
-            lane: (!access.scalar).then_some(lane as u32),
-            queue: record.queue,
-            packet: record.packet,
-        }
+        let lane = (!access.scalar).then_some(lane as u32);
+        self.hook.record.site(access.instruction, self.group, access.wave, lane)
     }
 
     fn report(
@@ -450,7 +497,21 @@ impl GroupChecker<'_> {
         finding: Finding,
         race: Option<&FoundRace>,
     ) {
-        let State { blocks, order, sites, reports, .. } = state;
+        let other = |state: &State| race.and_then(|race| other_of(&state.order, &state.sites, race));
+        let other = if state.reports.is_new(finding, self.kernel(), access.instruction) { other(state) } else { None };
+        self.report_with(state, access, lane, finding, || other);
+    }
+
+    /// Reports an access, with the other one of a race.
+    pub(super) fn report_with(
+        &self,
+        state: &mut State,
+        access: &RowAccess<'_>,
+        lane: usize,
+        finding: Finding,
+        other: impl FnOnce() -> Option<OtherAccess>,
+    ) {
+        let State { blocks, reports, .. } = state;
         let address = access.addresses[lane.min(LANES - 1)];
         let is_group = access.space == Space::Group;
         reports.add(finding, self.kernel(), access.instruction, || Report {
@@ -461,7 +522,8 @@ impl GroupChecker<'_> {
             site: Some(self.site(access, lane)),
             allocation: if is_group { None } else { blocks.note(address) },
             group_bytes: is_group.then_some(self.local_bytes),
-            other: race.and_then(|race| other_of(order, sites, race)),
+            other: other(),
+            note: None,
             exit: None,
             count: 1,
         });

@@ -24,8 +24,11 @@ mod blocks;
 mod checks;
 mod dispatch;
 mod groups;
+mod host;
 mod known;
+mod lanes;
 mod order;
+mod progress;
 mod races;
 mod report;
 mod shadow;
@@ -43,6 +46,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 pub use blocks::BlockInfo;
 pub use checks::{Checks, Limits, UnknownCheck};
 pub use dispatch::{Code, NewDispatch};
+pub use lanes::stores_to_one_address;
+pub use order::Known;
 pub use report::{AllocationNote, ExitNote, Finding, OtherAccess, Place, Report, Site, Tell};
 pub use state::poison;
 pub use warning::{Unchecked, Warning};
@@ -150,6 +155,7 @@ impl Sanitizer {
             allocation: blocks.note(first),
             group_bytes: None,
             other: None,
+            note: None,
             exit: Some(ExitNote { name: name.to_string(), bytes: length, unwritten: count, offset: first - start }),
             count: 1,
         });
@@ -197,6 +203,19 @@ impl Sanitizer {
 
     /// A dispatch begins, after its packet did.
     pub fn begin(&self, dispatch: NewDispatch) -> RunningDispatch {
+        self.begin_by(dispatch, Order::begin)
+    }
+
+    /// A dispatch begins after those that its owner knows to be complete. Such an owner tells of no packets.
+    pub fn begin_after(&self, dispatch: NewDispatch, known: &Known) -> RunningDispatch {
+        self.begin_by(dispatch, |order, dispatch| order.begin_after(dispatch, known.completed()))
+    }
+
+    fn begin_by(
+        &self,
+        dispatch: NewDispatch,
+        begin: impl FnOnce(&mut Order, NewDispatch) -> Arc<DispatchRecord>,
+    ) -> RunningDispatch {
         let mut state = self.state();
         if !state.order.has_room(&dispatch) {
             // Numbers of waves start again, so nothing may refer to the old ones.
@@ -206,7 +225,7 @@ impl Sanitizer {
             state.pending.clear();
             state.reports.warn(Unchecked::EarlierAccesses, Some(dispatch.code.kernel()), u32::MAX.into());
         }
-        let record = state.order.begin(dispatch);
+        let record = begin(&mut state.order, dispatch);
         if state.checks.race && !record.is_counted() {
             state.reports.warn(Unchecked::Dispatch, Some(record.code.kernel()), u32::MAX.into());
         }

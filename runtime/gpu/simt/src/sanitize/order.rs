@@ -8,8 +8,10 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use super::dispatch::{Code, NewDispatch};
+use super::report::Site;
 
 /// The number of a dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,6 +61,33 @@ impl CompletedDispatches {
     }
 }
 
+/// The dispatches that are complete before something, for owners that order dispatches themselves.
+#[derive(Clone, Debug, Default)]
+pub struct Known(Option<Arc<CompletedDispatches>>);
+
+impl Known {
+    /// Adds what another one knows.
+    pub fn join(&mut self, other: &Known) {
+        match (&mut self.0, &other.0) {
+            (_, None) => {}
+            (own @ None, Some(_)) => own.clone_from(&other.0),
+            (Some(own), Some(other)) if Arc::ptr_eq(own, other) => {}
+            (Some(own), Some(other)) => Arc::make_mut(own).join(other),
+        }
+    }
+
+    pub(super) fn completed(&self) -> CompletedDispatches {
+        self.0.as_deref().cloned().unwrap_or_default()
+    }
+
+    /// The knowledge of those that come after a dispatch.
+    pub(super) fn after(record: &DispatchRecord) -> Known {
+        let mut known = record.known.clone();
+        known.insert(record.id);
+        Known(Some(Arc::new(known)))
+    }
+}
+
 /// A dispatch that has begun.
 pub(super) struct DispatchRecord {
     pub(super) id: DispatchId,
@@ -72,6 +101,8 @@ pub(super) struct DispatchRecord {
     first_wave: u32,
     wave_count: u32,
     known: CompletedDispatches,
+    /// Accesses that were refused.
+    pub(super) refused: AtomicU64,
 }
 
 impl DispatchRecord {
@@ -101,6 +132,15 @@ impl DispatchRecord {
         let [width, height, _] = self.groups.map(|size| size.max(1));
         let place = [group % width, group / width % height, group / width / height];
         (place, (wave - self.first_wave) % self.waves)
+    }
+
+    /// An instruction of a lane, or of a wave as a whole.
+    pub(super) fn site(&self, instruction: u64, group: [u32; 3], wave: u32, lane: Option<u32>) -> Site {
+        let (kernel, place) = (self.code.kernel().to_string(), self.code.place(instruction));
+        let (queue, packet) = (self.queue, self.packet);
+        let mut site = Site { kernel, place, group, wave, lane, queue, packet, text: None };
+        site.text = self.code.describe(&site);
+        site
     }
 
     pub(super) fn has(&self, wave: u32) -> bool {
@@ -219,12 +259,17 @@ impl Order {
     }
 
     pub(super) fn begin(&mut self, dispatch: NewDispatch) -> Arc<DispatchRecord> {
+        let known = self.queues.entry(dispatch.queue).or_default().launch.clone();
+        self.begin_after(dispatch, known)
+    }
+
+    /// A dispatch begins after those that are known to be complete, whatever its queue says.
+    pub(super) fn begin_after(&mut self, dispatch: NewDispatch, known: CompletedDispatches) -> Arc<DispatchRecord> {
         let id = DispatchId(self.next);
         self.next += 1;
         // A dispatch without numbers for its waves is not checked for races.
         let counted = waves_of(&dispatch).filter(|waves| self.next_wave.checked_add(*waves).is_some());
         let wave_count = counted.unwrap_or(0);
-        let known = self.queues.entry(dispatch.queue).or_default().launch.clone();
         let record = Arc::new(DispatchRecord {
             id,
             code: dispatch.code,
@@ -235,6 +280,7 @@ impl Order {
             first_wave: self.next_wave,
             wave_count,
             known,
+            refused: AtomicU64::new(0),
         });
         self.next_wave += wave_count;
         self.recent.push_back(record.clone());

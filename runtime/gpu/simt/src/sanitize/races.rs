@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::known::Released;
 use super::order::{DispatchRecord, Order};
-use super::report::{OtherAccess, Site};
+use super::report::OtherAccess;
 use super::shadow::{Cell, Epoch};
 use super::sites::Sites;
 use crate::memory::Access;
@@ -14,6 +14,9 @@ use crate::memory::Access;
 pub(super) struct Clock {
     /// Barriers that it was at.
     pub(super) phase: u32,
+    /// For each wave of the work-group, before how many of its barriers accesses are known, where barriers are of some
+    /// waves only; empty where all are of all waves.
+    pub(super) seen: Vec<u32>,
     /// The progress that it has learnt by atomic accesses.
     pub(super) acquired: Released,
     /// True from a barrier to the next access or barrier.
@@ -40,6 +43,8 @@ pub(super) struct Conflict {
     pub(super) other_stores: bool,
     /// True if either order of the two has the same results.
     pub(super) is_harmless: bool,
+    /// True if they may be ordered, and the load need not see the store all the same.
+    pub(super) is_incoherent: bool,
 }
 
 impl Conflict {
@@ -80,7 +85,8 @@ impl Orderer<'_> {
         if self.record.has(wave) {
             let (phase, key) = (phase(), self.record.group_key(wave));
             let same = key == self.group;
-            return same && phase < self.clock.phase || self.clock.acquired.covers(key, wave, phase, same);
+            let reached = self.clock.seen.get(wave.wrapping_sub(self.group) as usize).unwrap_or(&self.clock.phase);
+            return same && phase < *reached || self.clock.acquired.covers(key, wave, phase, same);
         }
         if self.last.as_ref().is_none_or(|(last, _)| !last.has(wave)) {
             // A wave that is not remembered has long completed.
@@ -94,6 +100,18 @@ impl Orderer<'_> {
 
     fn is_of_group(&self, epoch: Epoch) -> bool {
         self.record.has(epoch.wave()) && self.record.group_key(epoch.wave()) == self.group
+    }
+
+    /// The access of the same dispatch that makes a load incoherent: a store before a load of constants, or such a load
+    /// before a store.
+    pub(super) fn incoherent(&self, cell: &Cell, is_constant: bool, effect: Effect) -> Option<Conflict> {
+        let is_own = |epoch: Epoch| !epoch.is_none() && self.record.has(epoch.wave());
+        let conflict = |other, other_stores| Conflict { other, other_stores, is_harmless: false, is_incoherent: true };
+        if effect == Effect::Load {
+            return (is_constant && is_own(cell.write)).then(|| conflict(cell.write, true));
+        }
+        let loaded = cell.reads.into_iter().find(|read| is_own(*read) && self.sites.get(read.site()).constant);
+        loaded.map(|read| conflict(read, false))
     }
 
     /// Records an access in a cell. Returns the one that it races with.
@@ -111,14 +129,15 @@ impl Orderer<'_> {
     }
 
     /// The access of a cell that an access races with.
-    fn conflict(&mut self, cell: &Cell, mine: Epoch, effect: Effect) -> Option<Conflict> {
+    pub(super) fn conflict(&mut self, cell: &Cell, mine: Epoch, effect: Effect) -> Option<Conflict> {
         let is_silent = effect == Effect::SilentStore;
         let mut worst = None;
         let both_atomic = |other: Epoch| mine.atomic() && other.atomic();
         if !both_atomic(cell.write) && !self.is_before(cell.write) {
             // The bytes are those of the last write. Those that an atomic access leaves depend on the ones before it.
             let is_harmless = is_silent && !cell.write.atomic();
-            worst = Some(Conflict { other: cell.write, other_stores: true, is_harmless });
+            let (other, is_incoherent) = (cell.write, false);
+            worst = Some(Conflict { other, other_stores: true, is_harmless, is_incoherent });
         }
         for read in cell.reads {
             if read.is_none() || read.is_stale() && !is_silent || worst.is_some_and(|worst| !worst.is_harmless) {
@@ -127,7 +146,8 @@ impl Orderer<'_> {
             let other_stores = self.sites.get(read.site()).silent;
             if (effect != Effect::Load || other_stores) && !both_atomic(read) && !self.is_before(read) {
                 let is_harmless = effect != Effect::Change && !read.is_stale();
-                worst = Conflict::worse(Some(Conflict { other: read, other_stores, is_harmless }), worst);
+                let conflict = Conflict { other: read, other_stores, is_harmless, is_incoherent: false };
+                worst = Conflict::worse(Some(conflict), worst);
             }
         }
         worst
@@ -165,14 +185,6 @@ pub(super) fn other_of(order: &Order, sites: &Sites, race: &FoundRace) -> Option
         (false, true) => Access::Store,
         (false, false) => Access::Load,
     };
-    let site = Site {
-        kernel: record.code.kernel().to_string(),
-        place: record.code.place(moment.instruction),
-        group,
-        wave,
-        lane: (!moment.scalar).then_some(other.lane()),
-        queue: record.queue,
-        packet: record.packet,
-    };
+    let site = record.site(moment.instruction, group, wave, (!moment.scalar).then_some(other.lane()));
     Some(OtherAccess { access, site })
 }

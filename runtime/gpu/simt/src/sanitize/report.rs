@@ -29,6 +29,12 @@ pub enum Finding {
     GroupUninitialized,
     /// Bytes that leave the device, of which some are unwritten.
     UnwrittenResult,
+    /// Lanes that store different bytes to one address in one instruction: any of them may be left.
+    ConflictingStores,
+    /// A load that need not see stores of its own dispatch, of bytes that the dispatch writes.
+    IncoherentLoad,
+    /// Lanes of a wave at a barrier that needs all of it, while others are elsewhere.
+    DivergentBarrier,
 }
 
 impl Finding {
@@ -44,6 +50,9 @@ impl Finding {
             Finding::Uninitialized => "uninitialized",
             Finding::GroupUninitialized => "group-uninitialized",
             Finding::UnwrittenResult => "unwritten-result",
+            Finding::ConflictingStores => "conflicting-stores",
+            Finding::IncoherentLoad => "incoherent-load",
+            Finding::DivergentBarrier => "divergent-barrier",
         }
     }
 
@@ -52,9 +61,12 @@ impl Finding {
         self != Finding::SameValueRace
     }
 
-    /// It for people.
-    fn title(self) -> &'static str {
+    /// It for people, who know GPUs by the words of AMD or, if `is_block`, of NVIDIA.
+    fn title(self, is_block: bool) -> &'static str {
         match self {
+            Finding::GroupOutOfBounds if is_block => "out of bounds of shared memory",
+            Finding::GroupRace if is_block => "data race in shared memory",
+            Finding::GroupUninitialized if is_block => "shared memory that was never written",
             Finding::OutOfBounds => "out of bounds",
             Finding::UseAfterFree => "use after free",
             Finding::GroupOutOfBounds => "out of bounds of the work-group's memory",
@@ -64,6 +76,9 @@ impl Finding {
             Finding::Uninitialized => "memory that was never written",
             Finding::GroupUninitialized => "work-group's memory that was never written",
             Finding::UnwrittenResult => "memory that was never written leaves the device",
+            Finding::ConflictingStores => "different values stored to one address by one instruction",
+            Finding::IncoherentLoad => "load through the read-only cache of memory that the kernel writes",
+            Finding::DivergentBarrier => "barrier in divergent code",
         }
     }
 }
@@ -98,6 +113,8 @@ pub struct Site {
     pub queue: u64,
     /// The index of the packet in the queue.
     pub packet: u64,
+    /// All of it in the words of its owner, if that has some of its own.
+    pub text: Option<String>,
 }
 
 /// The other access of a race.
@@ -158,12 +175,17 @@ pub struct Report {
     pub other: Option<OtherAccess>,
     /// The bytes that leave the device, if it is about these.
     pub exit: Option<ExitNote>,
+    /// The rest of what is known.
+    pub note: Option<String>,
     /// How many accesses of lanes were like this.
     pub count: u64,
 }
 
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(text) = &self.text {
+            return f.write_str(text);
+        }
         let Site { place, group: [x, y, z], .. } = self;
         write!(f, "{}+0x{:x} (0x{:x})", self.kernel, place.offset, place.address)?;
         if !place.instruction.is_empty() {
@@ -195,8 +217,10 @@ impl fmt::Display for AllocationNote {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let title = self.finding.title();
+        let is_block = self.site.as_ref().is_some_and(|site| site.text.is_some());
+        let title = self.finding.title(is_block);
         match &self.exit {
+            None if self.finding == Finding::DivergentBarrier => f.write_str(title)?,
             Some(ExitNote { name, bytes, unwritten, offset }) => {
                 writeln!(f, "{title}: {unwritten} of {bytes} bytes")?;
                 write!(f, "    in {name}, the first at byte {offset}")?;
@@ -210,10 +234,14 @@ impl fmt::Display for Report {
             write!(f, "\n    memory: {allocation}")?;
         }
         if let Some(bytes) = self.group_bytes {
-            write!(f, "\n    memory: the work-group has {bytes} bytes")?;
+            let what = if is_block { "shared memory of the block has" } else { "the work-group has" };
+            write!(f, "\n    memory: {what} {bytes} bytes")?;
         }
         if let Some(other) = &self.other {
             write!(f, "\n    other: {} in {}", other.access, other.site)?;
+        }
+        if let Some(note) = &self.note {
+            write!(f, "\n    {note}")?;
         }
         if self.count > 1 {
             write!(f, "\n    {} accesses like this", self.count)?;
@@ -237,6 +265,11 @@ pub(super) struct Reports {
 impl Reports {
     pub(super) fn new(most: usize, tell: Option<Tell>) -> Self {
         Reports { all: Vec::new(), index: HashMap::new(), most, warnings: Warnings::default(), tell }
+    }
+
+    /// Whether a kind of finding at an instruction is the first one.
+    pub(super) fn is_new(&self, finding: Finding, kernel: &str, instruction: u64) -> bool {
+        !self.index.contains_key(&(finding, kernel.to_string(), instruction))
     }
 
     /// Counts one more of a kind, or adds what `report` says.

@@ -159,18 +159,7 @@ impl Shadow {
         let tail_start = (last * CHUNK).max(start).max(head.0 + head.1);
         for (start, length) in [head, (tail_start, end.saturating_sub(tail_start))] {
             self.forget_accesses(start, length);
-            for (number, bytes) in parts(start, length) {
-                let Some(chunk) = self.chunks.get_mut(&number) else { continue };
-                if matches!(chunk.written, Some(Written::All)) {
-                    // At most two chunks of a range, so a limit that is reached is exceeded by little.
-                    self.bytes += BITS_BYTES;
-                    chunk.written = Some(Written::Bits(Box::new([u64::MAX; CHUNK as usize / 64])));
-                }
-                let Some(Written::Bits(bits)) = &mut chunk.written else { continue };
-                for byte in bytes {
-                    bits[(byte / 64) as usize] &= !(1 << (byte % 64));
-                }
-            }
+            self.unwrite(start, length);
         }
     }
 
@@ -225,6 +214,22 @@ impl Shadow {
         Ok(())
     }
 
+    /// Bytes of a range count as unwritten again.
+    pub(super) fn unwrite(&mut self, start: u64, length: u64) {
+        for (number, bytes) in parts(start, length) {
+            let Some(chunk) = self.chunks.get_mut(&number) else { continue };
+            if matches!(chunk.written, Some(Written::All)) {
+                // Seldom for more than two chunks of a range, so a limit that is reached is exceeded by little.
+                self.bytes += BITS_BYTES;
+                chunk.written = Some(Written::Bits(Box::new([u64::MAX; CHUNK as usize / 64])));
+            }
+            let Some(Written::Bits(bits)) = &mut chunk.written else { continue };
+            for byte in bytes {
+                bits[(byte / 64) as usize] &= !(1 << (byte % 64));
+            }
+        }
+    }
+
     /// Whether all bytes of a range were written.
     pub(super) fn is_written(&self, start: u64, length: u64) -> bool {
         parts(start, length).all(|(number, mut bytes)| {
@@ -259,6 +264,21 @@ impl Shadow {
             }
         }
         Ok(())
+    }
+
+    /// Shows the cells of a range that were accessed to `visit`, each with its first address.
+    pub(super) fn known_cells(&mut self, start: u64, length: u64, mut visit: impl FnMut(&mut Cell, u64)) {
+        let end = start.saturating_add(length);
+        for (number, chunk) in &mut self.chunks {
+            let base = number << CHUNK_SHIFT;
+            let Some(cells) = chunk.cells.as_mut().filter(|_| base < end && base + CHUNK > start) else { continue };
+            for (index, cell) in cells.all.iter_mut().enumerate() {
+                let address = base + ((index as u64) << cells.shift);
+                if (start..end).contains(&address) {
+                    visit(cell, address);
+                }
+            }
+        }
     }
 
     /// Gives a chunk cells of this size.

@@ -14,6 +14,8 @@ pub(super) struct Moment {
     pub(super) scalar: bool,
     /// True for a store that left the bytes as they were.
     pub(super) silent: bool,
+    /// True for a load of what its dispatch may not write.
+    pub(super) constant: bool,
 }
 
 /// Moments by numbers that fit into a cell of the shadow.

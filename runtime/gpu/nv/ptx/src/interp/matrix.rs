@@ -7,7 +7,8 @@ use vireo_simt::prim::{self, F16};
 use vireo_simt::row::lanes;
 use vireo_simt::{Row, TrapKind};
 
-use super::memory::{Addresses, Space, list};
+use super::memory::{Addresses, Space, list, shown};
+use super::sync::show_meeting;
 use crate::generated::fragments;
 use crate::generated::suffixes::Type;
 use crate::isa::Fragment;
@@ -198,6 +199,9 @@ pub(crate) fn matrix(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Nex
         let message = "a product of matrices in which not all lanes of the warp take part";
         return warp.trapped(TrapKind::InvalidOperand(message.into()), None);
     }
+    if block.hook.is_some() {
+        show_meeting(warp, block, &Row::splat(u32::MAX));
+    }
     let parts = Product::of(inst.number)
         .and_then(|product| Some((product, product.registers()?, layouts(product.columns, product.a.bits())?)));
     let Some((product, counts, (a_layout, b_layout))) = parts else { return Next::Trap };
@@ -258,6 +262,13 @@ pub(crate) fn load_matrix(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -
         return warp.trapped(TrapKind::InvalidOperand(message.into()), None);
     }
     let addresses = Addresses::of(warp, inst, is_short);
+    if block.hook.is_some() {
+        show_meeting(warp, block, &Row::splat(u32::MAX));
+        let rows = if count == 4 { u32::MAX } else { (1 << (8 * count)) - 1 };
+        warp.set_mask(rows);
+        shown(warp, block, (Space::Shared, &addresses), 16, (vireo_simt::Access::Load, false));
+        warp.set_mask(u32::MAX);
+    }
     let mut matrices = [[[0u8; 16]; 8]; 4];
     for lane in lanes(if count == 4 { u32::MAX } else { (1 << (8 * count)) - 1 }) {
         if !addresses.low.0[lane].is_multiple_of(16) {

@@ -15,12 +15,16 @@ impl Warp {
             match self.paths.schedule() {
                 Turn::Runs => {}
                 Turn::Arrives(arrival) => {
-                    block.note_arrival(arrival);
+                    self.show_divergence(block);
+                    block.note_arrival(self.index, arrival);
                     return Ok(Pause::At(arrival));
                 }
-                Turn::Deadlock => return Err(self.deadlock()),
+                Turn::Deadlock => {
+                    self.show_divergence(block);
+                    return Err(self.deadlock());
+                }
                 Turn::Ended => {
-                    block.note_end();
+                    block.note_end(self.index);
                     return Ok(Pause::Ended);
                 }
             }

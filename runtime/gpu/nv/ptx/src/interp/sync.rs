@@ -1,6 +1,7 @@
 //! Instructions that lanes of a warp, or warps of a block, execute together.
 
 use vireo_simt::group::{Arrival, BARRIERS};
+use vireo_simt::paths::Path;
 use vireo_simt::prim;
 use vireo_simt::row::lanes;
 use vireo_simt::{LANES, Mask, Row, TrapKind};
@@ -11,7 +12,15 @@ use crate::machine::{Block, Inst, NONE, Next, Votes, Warp};
 
 /// Waits until all lanes of the members of each lane are there; the lanes that go on are then those of the path. None
 /// if none of them can.
-fn gather(warp: &mut Warp, members: &Row) -> Option<Next> {
+fn gather(warp: &mut Warp, block: &mut Block<'_>, members: &Row) -> Option<Next> {
+    let next = gather_lanes(warp, members)?;
+    if block.hook.is_some() {
+        show_meeting(warp, block, members);
+    }
+    Some(next)
+}
+
+fn gather_lanes(warp: &mut Warp, members: &Row) -> Option<Next> {
     if warp.mask == warp.paths.live() {
         return Some(Next::Continue);
     }
@@ -26,15 +35,58 @@ fn gather(warp: &mut Warp, members: &Row) -> Option<Next> {
     Some(Next::Switch)
 }
 
+/// Shows the sanitizer which lanes have waited for each other.
+#[cold]
+pub(super) fn show_meeting(warp: &Warp, block: &mut Block<'_>, members: &Row) {
+    let Block { hook: Some(hook), shared, .. } = block else { return };
+    let mut rest = warp.mask;
+    while rest != 0 {
+        let group = members.0[rest.trailing_zeros() as usize & 31];
+        let same = lanes(rest).filter(|lane| members.0[*lane] == group).fold(0, |mask, lane| mask | 1 << lane);
+        hook.met(warp.index, group, warp.paths.live(), shared);
+        rest &= !same;
+    }
+}
+
+/// Remembers lanes that are at a barrier that needs all of a warp, while others are elsewhere. Those that are about to
+/// end do not count: threads may return before a barrier.
+#[cold]
+fn remember_divergence(warp: &mut Warp, block: &Block<'_>, inst: &Inst) {
+    let name = |inst: &Inst| block.program.names.get(inst.name as usize).map_or("", String::as_str);
+    let at = warp.paths.pc - 1;
+    let ends = |pc: u32| block.program.insts.get(pc as usize).is_some_and(|inst| matches!(name(inst), "ret" | "exit"));
+    let is_there = |path: &Path| path.parked.is_some() && path.pc == at + 1;
+    let others = warp.paths.others().iter().filter(|path| !is_there(path) && !ends(path.pc));
+    let elsewhere = others.fold(0, |lanes, path| lanes | path.mask);
+    let needs_all = name(inst).starts_with("bar.") || name(inst).contains(".aligned");
+    if needs_all && elsewhere != 0 && warp.divergence.is_none() {
+        warp.divergence = Some((at, elsewhere));
+    }
+}
+
+impl Warp {
+    /// Shows the sanitizer lanes that went on without a barrier that others of the warp are at. All of them are at
+    /// barriers now, or have ended.
+    #[cold]
+    pub(crate) fn show_divergence(&mut self, block: &mut Block<'_>) {
+        let (Some((at, elsewhere)), Some(hook)) = (self.divergence.take(), &mut block.hook) else { return };
+        let there = self.paths.others().iter().filter(|path| path.pc == at + 1);
+        let there = there.fold(0, |lanes, path| lanes | path.mask);
+        if elsewhere & !there != 0 && there != 0 {
+            hook.diverges(self.index, at.into(), there, elsewhere & !there);
+        }
+    }
+}
+
 /// The number of a choice as one of a class.
 fn choice<S: Suffixes>(number: u32) -> Option<S> {
     S::ALL.get(number as usize & 0xFF).copied()
 }
 
 /// The value of another lane. Sources are the value, the lane, limits and members.
-pub(crate) fn shuffle(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
+pub(crate) fn shuffle(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     let members = *warp.row(inst.sources[3]);
-    let Some(next) = gather(warp, &members) else { return Next::Switch };
+    let Some(next) = gather(warp, block, &members) else { return Next::Switch };
     let (values, amounts, limits) =
         (*warp.row(inst.sources[0]), *warp.row(inst.sources[1]), *warp.row(inst.sources[2]));
     let Some(mode) = choice::<ShuffleSuffix>(inst.number) else { return Next::Trap };
@@ -70,9 +122,9 @@ pub(crate) fn shuffle(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
 }
 
 /// The values of a predicate in the lanes of a mask, joined. Sources are the predicate and the members.
-pub(crate) fn vote(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
+pub(crate) fn vote(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     let members = *warp.row(inst.sources[1]);
-    let Some(next) = gather(warp, &members) else { return Next::Switch };
+    let Some(next) = gather(warp, block, &members) else { return Next::Switch };
     let bits = warp.bits(inst.sources[0]);
     let bits = if inst.number & 0x100 != 0 { !bits } else { bits };
     let Some(mode) = choice::<VoteSuffix>(inst.number) else { return Next::Trap };
@@ -97,9 +149,9 @@ pub(crate) fn vote(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
 }
 
 /// The lanes of a mask that have the same value. Sources are the value and the members.
-pub(crate) fn match_lanes(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
+pub(crate) fn match_lanes(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     let members = *warp.row(inst.sources[1]);
-    let Some(next) = gather(warp, &members) else { return Next::Switch };
+    let Some(next) = gather(warp, block, &members) else { return Next::Switch };
     let first = usize::from(inst.sources[0]);
     let (is_wide, is_all) = (inst.number & 1 != 0, inst.number & 2 != 0);
     let value = |lane: usize| {
@@ -120,9 +172,9 @@ pub(crate) fn match_lanes(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Ne
 }
 
 /// A value of all lanes of a mask. Sources are the value and the members.
-pub(crate) fn redux(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
+pub(crate) fn redux(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     let members = *warp.row(inst.sources[1]);
-    let Some(next) = gather(warp, &members) else { return Next::Switch };
+    let Some(next) = gather(warp, block, &members) else { return Next::Switch };
     let values = *warp.row(inst.sources[0]);
     let is_signed = inst.number & 0x100 != 0;
     let (is_float, is_magnitude, has_nan) =
@@ -169,9 +221,9 @@ pub(crate) fn active_mask(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Ne
 }
 
 /// Lanes of a mask wait for each other.
-pub(crate) fn warp_barrier(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
+pub(crate) fn warp_barrier(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     let members = *warp.row(inst.sources[0]);
-    gather(warp, &members).unwrap_or(Next::Switch)
+    gather(warp, block, &members).unwrap_or(Next::Switch)
 }
 
 /// A source that is the same in all lanes, as that of the first of them.
@@ -201,7 +253,10 @@ fn arrival(warp: &mut Warp, inst: &Inst, waits: bool) -> Result<Arrival, Next> {
 }
 
 /// An arrival at a barrier, with a wait if the number is 1.
-pub(crate) fn barrier(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
+pub(crate) fn barrier(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
+    if block.hook.is_some() && warp.mask != warp.paths.live() {
+        remember_divergence(warp, block, inst);
+    }
     let arrival = match arrival(warp, inst, inst.number == 1) {
         Ok(arrival) => arrival,
         Err(next) => return next,
@@ -213,6 +268,9 @@ pub(crate) fn barrier(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
 
 /// An arrival at a barrier with a predicate, which is the third source; negated if the number is 1.
 pub(crate) fn barrier_with_vote(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
+    if block.hook.is_some() && warp.mask != warp.paths.live() {
+        remember_divergence(warp, block, inst);
+    }
     let arrival = match arrival(warp, inst, true) {
         Ok(arrival) => arrival,
         Err(next) => return next,
@@ -247,7 +305,10 @@ pub(crate) fn barrier_result(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst
 
 impl Block<'_> {
     /// A warp has arrived at a barrier.
-    pub(crate) fn note_arrival(&mut self, arrival: Arrival) {
+    pub(crate) fn note_arrival(&mut self, warp: u32, arrival: Arrival) {
+        if let Some(hook) = &mut self.hook {
+            hook.arrived(warp, arrival.barrier, arrival.waits, &self.shared);
+        }
         let number = usize::from(arrival.barrier);
         self.arrived[number] += 1;
         self.of_all[number] = arrival.expects.is_none();
@@ -257,7 +318,10 @@ impl Block<'_> {
     }
 
     /// A warp has ended.
-    pub(crate) fn note_end(&mut self) {
+    pub(crate) fn note_end(&mut self, warp: u32) {
+        if let Some(hook) = &mut self.hook {
+            hook.ended(warp);
+        }
         self.live -= 1;
         for number in 0..BARRIERS {
             if self.of_all[number] && self.arrived[number] > 0 && self.arrived[number] >= self.live {
@@ -267,6 +331,9 @@ impl Block<'_> {
     }
 
     fn complete(&mut self, number: usize) {
+        if let Some(hook) = &mut self.hook {
+            hook.released(number as u8, self.of_all[number]);
+        }
         self.arrived[number] = 0;
         self.generations[number] = self.generations[number].wrapping_add(1);
     }

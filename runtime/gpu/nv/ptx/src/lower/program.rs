@@ -9,7 +9,7 @@ use super::symbols::{FunctionId, Symbol, Symbols, is_call};
 use crate::allocate::{self, Code, Event, Places};
 use crate::error::LoadError;
 use crate::generated::limits::{INSTRUCTIONS, LOCAL_BYTES, ROWS, SHARED_BYTES};
-use crate::machine::{Constant, FIRST_PREDICATE, Inst, NONE, Program};
+use crate::machine::{Constant, FIRST_PREDICATE, Inst, NONE, Origin, Program};
 use crate::syntax::{Body, Function, Name, Operand, Source, VariableSpace};
 
 /// Predicates of a program at most.
@@ -278,6 +278,8 @@ pub(super) fn build(
         constants: Vec::new(),
         lists: Vec::new(),
         names: Vec::new(),
+        origins: Vec::new(),
+        files: Vec::new(),
         local_bytes,
         shared_bytes,
     };
@@ -290,6 +292,7 @@ pub(super) fn build(
     };
     let mut names: HashMap<&str, u32> = HashMap::new();
     let (mut texts, mut polls, mut jumps) = (Vec::new(), Vec::new(), Vec::new());
+    let mut files: HashMap<(usize, u64), u32> = HashMap::new();
     for function in &functions {
         let Some((_, body)) = function_of(sources, function.id) else { continue };
         let statements = statements(&function.drafts, body.instructions.len());
@@ -317,6 +320,20 @@ pub(super) fn build(
             polls.extend(draft.polls.then_some(at));
             jumps.extend(matches!(draft.target, Some(Target::Statement(_))).then_some(at));
             assembler.program.insts.push(Inst { line, name, ..inst });
+            let text = function.id.0;
+            let source = origin.and_then(|instruction| instruction.origin).and_then(|(number, line)| {
+                let file = match files.get(&(text, number)) {
+                    Some(file) => *file,
+                    None => {
+                        let name = sources.get(text)?.files.get(&number)?;
+                        assembler.program.files.push((*name).to_string());
+                        let file = assembler.program.files.len() as u32 - 1;
+                        *files.entry((text, number)).or_insert(file)
+                    }
+                };
+                Some((file, u32::try_from(line).ok()?))
+            });
+            assembler.program.origins.push(Origin { text: text as u32, source });
         }
     }
     program.names = texts;

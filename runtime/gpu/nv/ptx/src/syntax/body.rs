@@ -37,12 +37,14 @@ struct Reader<'a, 'p> {
     declarations: Vec<u32>,
     /// The registers that are used, by declaration and number.
     used: HashMap<(u32, u64), RegisterId>,
+    /// The number of the file and the line that instructions come from.
+    origin: Option<(u64, u64)>,
 }
 
 /// Parses the body of a function whose head is known, from its brace on.
 pub(super) fn parse<'a>(parser: &mut Parser<'a>, function: &mut Function<'a>) -> Parsed<Body<'a>> {
-    let mut reader =
-        Reader { parser, body: Body::default(), scopes: Vec::new(), declarations: Vec::new(), used: HashMap::new() };
+    let (scopes, declarations, used) = (Vec::new(), Vec::new(), HashMap::new());
+    let mut reader = Reader { parser, body: Body::default(), scopes, declarations, used, origin: None };
     let mut names = HashMap::new();
     let formals = [(false, &mut function.parameters), (true, &mut function.results)];
     for (is_result, formals) in formals {
@@ -192,9 +194,9 @@ impl<'a> Reader<'a, '_> {
             }
             // A line of the source, with what was inlined there.
             ".loc" => {
-                for _ in 0..3 {
-                    self.parser.integer()?;
-                }
+                let (file, line) = (self.parser.integer()?, self.parser.integer()?);
+                self.parser.integer()?;
+                self.origin = Some((file, line));
                 while self.parser.take(',')? {
                     while !self.parser.is(',') {
                         match self.parser.token {
@@ -297,8 +299,8 @@ impl<'a> Reader<'a, '_> {
             }
         }
         self.parser.expect(';')?;
-        let scope = self.scope();
-        self.body.instructions.push(Instruction { opcode, guard, operands, scope, line });
+        let (scope, origin) = (self.scope(), self.origin);
+        self.body.instructions.push(Instruction { opcode, guard, operands, scope, line, origin });
         Ok(())
     }
 

@@ -154,8 +154,10 @@ impl<'a> Parser<'a> {
                     };
                 }
                 ".file" => {
-                    self.integer()?;
-                    self.advance()?;
+                    let number = self.integer()?;
+                    if let Token::Text(name) = self.advance()? {
+                        source.files.insert(number, name);
+                    }
                     while self.take(',')? {
                         self.advance()?;
                     }

@@ -11,6 +11,8 @@ pub struct Source<'a> {
     pub version: u32,
     /// The number of the target, as in `sm_80`.
     pub target: u32,
+    /// The names of files that its lines come from, by their numbers.
+    pub files: HashMap<u64, &'a str>,
     /// Variables of the module.
     pub variables: Vec<Variable<'a>>,
     /// Kernels and functions, also those that are only declared.
@@ -196,6 +198,8 @@ pub struct Instruction<'a> {
     pub scope: u32,
     /// Its line.
     pub line: u32,
+    /// The number of the file and the line that it comes from, if the text says so.
+    pub origin: Option<(u64, u64)>,
 }
 
 /// A name in an operand that is no register.

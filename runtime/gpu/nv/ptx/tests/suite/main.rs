@@ -8,6 +8,7 @@ mod indirect;
 mod limits;
 mod mutants;
 mod print;
+mod races;
 mod reference;
 mod resident;
 mod soft;

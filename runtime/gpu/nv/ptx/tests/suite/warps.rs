@@ -434,7 +434,8 @@ fn a_sanitizer_is_shown_accesses_and_stops_lanes() {
     let expected = ["[0, 0, 0] of 49280 bytes", "store 4 Group false 12", "of 0", &load, &store, &atomic, "end"];
     assert_eq!(shown, expected);
     let number: u64 = notes[1].split(' ').next().unwrap().parse().unwrap();
-    assert_eq!(kernel.line(number), Some((10, "st.shared.u32")));
+    let found = kernel.line(number).expect("an instruction");
+    assert_eq!((found.line, found.opcode), (10, "st.shared.u32"));
     assert_eq!(buffers.words(to)[..8], [5, 5, 5, 7, 5, 5, 5, 5]);
     assert_eq!(buffers.words(to)[16], 7 + 7);
 }

@@ -55,7 +55,7 @@ pub(crate) unsafe fn cuEventQuery(event: CuEvent) -> Outcome {
     let event = known(event)?;
     check_captured(&event)?;
     match event.recorded() {
-        Some(op) if !op.is_done() => {
+        Some(op) if !event.context.is_done(&op) => {
             event.context.status()?;
             Err(CuResult::ERROR_NOT_READY)
         }
@@ -88,11 +88,12 @@ pub(crate) unsafe fn cuEventElapsedTime(milliseconds: *mut CFloat, start: CuEven
     if (start.flags | end.flags) & EVENT_DISABLE_TIMING != 0 {
         return Err(CuResult::ERROR_INVALID_HANDLE);
     }
-    start.context.status()?;
+    let context = &start.context;
+    context.status()?;
     let (Some(start), Some(end)) = (start.recorded(), end.recorded()) else {
         return Err(CuResult::ERROR_INVALID_HANDLE);
     };
-    if !start.is_done() || !end.is_done() {
+    if !context.is_done(&start) || !context.is_done(&end) {
         return Err(CuResult::ERROR_NOT_READY);
     }
     let passed = (i128::from(end.finished()) - i128::from(start.finished())) as f64 / MILLISECOND;

@@ -63,7 +63,7 @@ pub(crate) unsafe fn cuMemFree_v2(address: u64) -> Outcome {
     system.memory.claim(address, |sort| matches!(sort, Sort::Device | Sort::Managed))?;
     // Kernels and copies that run may use it.
     context.drain();
-    system.memory.free(address);
+    system.memory.free(address, "cuMemFree");
     context.status()
 }
 
@@ -108,7 +108,7 @@ pub(crate) unsafe fn cuMemFreeHost(address: *mut c_void) -> Outcome {
     let start = address.addr() as u64;
     system.memory.claim(start, |sort| sort == Sort::Pinned)?;
     context.drain();
-    system.memory.free(start);
+    system.memory.free(start, "cuMemFreeHost");
     Ok(())
 }
 
@@ -165,7 +165,7 @@ pub(crate) unsafe fn cuMemHostUnregister(address: *mut c_void) -> Outcome {
     let claimed = system.memory.claim(start, |sort| sort == Sort::Registered);
     claimed.map_err(|_| CuResult::ERROR_HOST_MEMORY_NOT_REGISTERED)?;
     context.drain();
-    system.memory.free(start);
+    system.memory.free(start, "cuMemHostUnregister");
     Ok(())
 }
 

@@ -16,6 +16,7 @@ use crate::api::{Out, Outcome};
 use crate::context::Stream;
 use crate::crew::Progress;
 use crate::memory::{Detail, Sort};
+use crate::sanitizer::{Transfers, stream_name};
 use crate::system::{MemPool, System, stream, system};
 
 /// Locations of one call at most.
@@ -78,8 +79,15 @@ pub(crate) unsafe fn cuMemFreeAsync(address: u64, handle: CuStream) -> Outcome {
         return Ok(());
     }
     system.memory.claim(address, |sort| sort == Sort::Device)?;
-    found.submit_always(Box::new(move || {
-        system.memory.free(address);
+    let origin = (found.context.device, found.id);
+    found.submit_always(Box::new(move |known| {
+        if let Some((start, detail)) = system.memory.find(address)
+            && let Some(transfer) = Transfers::begin(&system.memory, "cuMemFreeAsync", origin, known)
+        {
+            transfer.frees(start, detail.size);
+            transfer.end(known);
+        }
+        system.memory.free(address, &format!("cuMemFreeAsync in {}", stream_name(origin.1)));
         Progress::Done
     }));
     Ok(())

@@ -13,7 +13,7 @@ use vireo_cuda::types::{
 
 use super::contexts::PRIORITIES;
 use crate::api::{Out, Outcome};
-use crate::callback::calling_back;
+use crate::callback::Callback;
 use crate::capture::{self, Capture};
 use crate::context::{Stream, StreamKind};
 use crate::crew::Progress;
@@ -94,11 +94,13 @@ pub(crate) unsafe fn cuStreamAddCallback(
     let (system, found) = stream(handle)?;
     system.captures.refuse(&found)?;
     let callback = callback.filter(|_| flags == 0).ok_or(CuResult::ERROR_INVALID_VALUE)?;
-    let (context, data) = (found.context.clone(), Vouched(data));
-    found.submit_always(Box::new(move || {
+    let (context, data, call) = (found.context.clone(), Vouched(data), Callback::new());
+    found.submit_always(Box::new(move |known| {
+        // The program may learn from the function what is done.
+        system.crew.learn(known);
         let status = context.status().err().unwrap_or(CuResult::SUCCESS);
         // SAFETY: the program gave function and argument for this.
-        calling_back(|| unsafe { callback(handle, status, data.get()) });
+        call.run(|| unsafe { callback(handle, status, data.get()) });
         Progress::Done
     }));
     Ok(())
@@ -294,7 +296,14 @@ fn wait_value(handle: CuStream, address: u64, value: u64, flags: u32, bits: u32)
     }
     let read = word(address, bits)?;
     let is_there = move || is_reached(read(), value, flags, bits);
-    found.submit(Box::new(move || Ok(if is_there() { Progress::Done } else { Progress::Waiting })));
+    found.submit(Box::new(move |known| {
+        if !is_there() {
+            return Ok(Progress::Waiting);
+        }
+        // The value may have been written by the program, or by a stream after anything.
+        known.join(&system.crew.known_to_host());
+        Ok(Progress::Done)
+    }));
     Ok(())
 }
 
@@ -302,8 +311,13 @@ fn write_value(handle: CuStream, address: u64, value: u64, bits: u32) -> Outcome
     let (system, found) = stream(handle)?;
     system.captures.refuse(&found)?;
     let read = word(address, bits)?;
-    found.submit(Box::new(move || {
+    found.submit(Box::new(move |known| {
         let _kept = &read;
+        if let Some(sanitizer) = &system.memory.sanitizer {
+            sanitizer.written(address, u64::from(bits / 8));
+        }
+        // The program may poll the value.
+        system.crew.learn(known);
         // SAFETY: `word` found the word in an allocation, aligned, which its closure keeps; all that access it are
         // atomics.
         unsafe {

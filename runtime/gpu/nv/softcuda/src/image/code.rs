@@ -7,11 +7,14 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use vireo_cuda::result::CuResult;
 use vireo_ptx::limits::WORKSPACE_BYTES;
 use vireo_ptx::{GlobalSpace, LoadErrorKind, Trap, TrapKind};
-use vireo_simt::Stop;
+use vireo_simt::sanitize::{Known, NewDispatch};
+use vireo_simt::{AccessHook, LANES, Stop};
 
 use crate::api::{DeviceView, Outcome};
 use crate::context::Context;
+use crate::image::sites::KernelCode;
 use crate::image::{Kernel, Launch, LoadError, Parameter, Texts};
+use crate::launch::threads;
 use crate::memory::{Detail, Sort};
 use crate::reports::tell;
 use crate::system::System;
@@ -34,7 +37,9 @@ pub(crate) struct Environment {
 /// Loaded code.
 #[derive(Debug)]
 pub(crate) struct Code {
-    module: vireo_ptx::Module,
+    module: Arc<vireo_ptx::Module>,
+    /// Its texts, for the reports of the sanitizer, if there is one.
+    texts: Arc<Texts>,
     /// The addresses of its variables.
     globals: Vec<u64>,
 }
@@ -76,7 +81,9 @@ impl Code {
         let kernels = module.kernels().iter().map(kernel).collect();
         let named = module.globals().iter().zip(&globals);
         let variables = named.map(|(global, address)| (global.name.clone(), *address, global.size)).collect();
-        Ok((Code { module, globals }, kernels, variables))
+        let has_sanitizer = environment.system.memory.sanitizer.is_some();
+        let texts = Arc::new(if has_sanitizer { texts.clone() } else { Texts::default() });
+        Ok((Code { module: Arc::new(module), texts, globals }, kernels, variables))
     }
 
     /// Bytes that a block of a launch needs while it is alive.
@@ -86,10 +93,25 @@ impl Code {
     }
 
     /// Runs a kernel to its end, with so many blocks alive at most unless the launch is cooperative.
-    pub(crate) fn launch(&self, kernel: usize, launch: &Launch, resident: u64, environment: &Environment) -> Outcome {
+    pub(crate) fn launch(
+        &self,
+        kernel: usize,
+        launch: &Launch,
+        resident: u64,
+        environment: &Environment,
+        (stream, known): (u64, &mut Known),
+    ) -> Outcome {
         let Environment { system, context } = environment;
         let workspace = launch.is_cooperative.then(|| Workspace::new(environment)).transpose()?;
         let view = DeviceView::new(&system.memory.map, context.device);
+        let checked = system.memory.sanitizer.as_ref().map(|sanitizer| {
+            let (module, texts, block) = (self.module.clone(), self.texts.clone(), launch.block);
+            let code = Arc::new(KernelCode { module, texts, kernel, block });
+            let waves = u32::try_from(threads(block).div_ceil(LANES as u64)).unwrap_or(u32::MAX);
+            let dispatch = NewDispatch { code, queue: stream, packet: 0, groups: launch.grid, waves };
+            (sanitizer, sanitizer.begin_after(dispatch, known))
+        });
+        let hook = checked.as_ref().map(|(sanitizer, dispatch)| sanitizer.hook(dispatch, &view));
         let stop = Stop::default();
         let wanted = vireo_ptx::Launch {
             grid: launch.grid,
@@ -98,7 +120,7 @@ impl Code {
             params: &launch.parameters,
             globals: &self.globals,
             memory: &view,
-            hook: None,
+            hook: hook.as_ref().map(|hook| hook as &dyn AccessHook),
             stop: &stop,
             resident,
             is_cooperative: launch.is_cooperative,
@@ -126,7 +148,13 @@ impl Code {
                 (result, watch.join().unwrap_or(false))
             }),
         };
+        let refused = checked.as_ref().map_or(0, |(sanitizer, dispatch)| {
+            *known = sanitizer.finish(dispatch);
+            dispatch.refused()
+        });
         match result {
+            // The accesses that the sanitizer has reported would have stopped the kernel.
+            Ok(_) if refused != 0 => Err(CuResult::ERROR_ILLEGAL_ADDRESS),
             Ok(_) => Ok(()),
             Err(trap) => {
                 tell(&trap);
@@ -158,7 +186,7 @@ impl<'e> Workspace<'e> {
 
 impl Drop for Workspace<'_> {
     fn drop(&mut self) {
-        self.environment.system.memory.free(self.address);
+        self.environment.system.memory.free(self.address, "the end of a launch");
     }
 }
 
@@ -192,7 +220,7 @@ fn allocate(module: &vireo_ptx::Module, environment: &Environment) -> Result<Vec
         Ok(())
     });
     if let Err(error) = result {
-        globals.into_iter().for_each(|address| memory.free(address));
+        globals.into_iter().for_each(|address| memory.free(address, "a module that failed to load"));
         return Err(error);
     }
     for (global, address) in module.globals().iter().zip(&globals) {
@@ -218,6 +246,7 @@ fn status(trap: &Trap) -> CuResult {
     match &trap.kind {
         TrapKind::Memory(fault) => match fault.why {
             vireo_simt::Refusal::Unaligned => CuResult::ERROR_MISALIGNED_ADDRESS,
+            vireo_simt::Refusal::OtherSpace => CuResult::ERROR_INVALID_ADDRESS_SPACE,
             _ => CuResult::ERROR_ILLEGAL_ADDRESS,
         },
         TrapKind::UnknownInstruction | TrapKind::NotImplemented(_) | TrapKind::InvalidOperand(_) => {

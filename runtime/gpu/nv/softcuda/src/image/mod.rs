@@ -9,11 +9,13 @@ use std::sync::Arc;
 
 use vireo_cuda::result::CuResult;
 use vireo_cuda::types::{FATBIN_MAGIC, FATBIN_WRAPPER_MAGIC, FatbinHeader, FatbinWrapper};
+use vireo_simt::sanitize::Known;
 
 use crate::api::Outcome;
 
 mod code;
 pub(crate) mod fatbin;
+mod sites;
 
 pub(crate) use code::{Code, Environment};
 
@@ -312,11 +314,19 @@ impl Image {
         self.code.block_bytes(kernel, launch)
     }
 
-    /// Runs a kernel to its end, with so many blocks alive at most unless the launch is cooperative.
+    /// Runs a kernel to its end, in a stream with this number, and what is done before it. So many blocks are alive at
+    /// most, unless the launch is cooperative.
     ///
     /// # Errors
     /// The status of what stopped it, which has been told.
-    pub(crate) fn launch(&self, kernel: usize, launch: &Launch, resident: u64, environment: &Environment) -> Outcome {
-        self.code.launch(kernel, launch, resident, environment)
+    pub(crate) fn launch(
+        &self,
+        kernel: usize,
+        launch: &Launch,
+        resident: u64,
+        environment: &Environment,
+        stream: (u64, &mut Known),
+    ) -> Outcome {
+        self.code.launch(kernel, launch, resident, environment, stream)
     }
 }

@@ -8,4 +8,5 @@ mod exports;
 mod kernels;
 mod options;
 mod order;
+mod seeds;
 mod support;

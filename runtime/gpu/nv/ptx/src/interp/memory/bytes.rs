@@ -13,6 +13,11 @@ pub(super) type Words = [Row; 8];
 /// An access that was refused, in a lane.
 pub(super) type Refused = (Fault, usize);
 
+/// Whether an address of global memory is one of shared or local memory.
+pub(super) fn is_in_window(address: u64) -> bool {
+    [SHARED_WINDOW, LOCAL_WINDOW].iter().any(|window| address >> 24 == window >> 24)
+}
+
 /// The lanes of a mask in shared and local memory and parameters, and the other ones, by their generic addresses.
 pub(super) fn split(addresses: &Addresses, mask: Mask) -> [(Space, Mask); 4] {
     let (mut shared, mut local, mut param) = (0, 0, 0);
@@ -319,7 +324,10 @@ impl Warp {
         Ok(())
     }
 
-    pub(crate) fn refused(&mut self, (fault, lane): Refused) -> Next {
+    pub(crate) fn refused(&mut self, (mut fault, lane): Refused) -> Next {
+        if fault.why == Refusal::Unmapped && is_in_window(fault.address) {
+            fault.why = Refusal::OtherSpace;
+        }
         self.trapped(TrapKind::Memory(fault), Some(lane as u32))
     }
 }

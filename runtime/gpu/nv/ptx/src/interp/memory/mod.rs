@@ -9,8 +9,8 @@ mod bytes;
 mod copies;
 mod watch;
 
-use bytes::by_space;
 pub(crate) use bytes::fault;
+use bytes::{Words, by_space};
 pub(crate) use copies::{copy_local, copy_to_shared};
 use watch::watched;
 pub(crate) use watch::{VOLATILE, shown};
@@ -318,6 +318,19 @@ fn store_any(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
 fn store_slowly(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst, shape: Shape) -> Next {
     let addresses = Addresses::of(warp, inst, shape.is_short);
     let length = shape.bytes * shape.count;
+    let words = values(warp, block, inst, shape);
+    let mask = warp.mask;
+    let stored = by_space(shape, &addresses, mask, |space, addresses, mask| {
+        warp.store_words(block, (space, addresses, mask), length, &words)
+    });
+    match stored {
+        Ok(()) => Next::Continue,
+        Err(refused) => warp.refused(refused),
+    }
+}
+
+/// The bytes that a store puts for each lane.
+fn values(warp: &Warp, block: &Block<'_>, inst: &Inst, shape: Shape) -> Words {
     let mut words = [Row::ZERO; 8];
     for (index, register) in list(block, inst, shape.count as usize).iter().enumerate() {
         let index = index as u32;
@@ -336,12 +349,5 @@ fn store_slowly(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst, shape: Shap
             }
         }
     }
-    let mask = warp.mask;
-    let stored = by_space(shape, &addresses, mask, |space, addresses, mask| {
-        warp.store_words(block, (space, addresses, mask), length, &words)
-    });
-    match stored {
-        Ok(()) => Next::Continue,
-        Err(refused) => warp.refused(refused),
-    }
+    words
 }

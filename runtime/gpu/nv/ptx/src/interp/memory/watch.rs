@@ -1,9 +1,11 @@
 //! Accesses that a sanitizer is shown before they happen.
 
-use vireo_simt::{Access, LANES, Mask, Row, RowAccess};
+use vireo_simt::row::lanes;
+use vireo_simt::sanitize::stores_to_one_address;
+use vireo_simt::{Access, GroupHook, LANES, Mask, Row, RowAccess};
 
-use super::bytes::split;
-use super::{Addresses, Shape, Space, list};
+use super::bytes::{is_in_window, split};
+use super::{Addresses, Shape, Space, list, values};
 use crate::machine::{Block, Inst, NONE, Next, Warp};
 
 /// In the place of a second result: other blocks may rely on the access.
@@ -20,14 +22,34 @@ pub(crate) fn shown(
     (access, atomic): (Access, bool),
 ) -> Mask {
     let mut allowed = warp.mask;
+    each_part(warp, block, (space, addresses), length, (access, atomic), |hook, row, shared| {
+        allowed &= !row.mask | hook.access(row, shared);
+    });
+    allowed
+}
+
+/// Calls back with the lanes of an instruction that access global memory, and those that access shared memory.
+fn each_part(
+    warp: &Warp,
+    block: &mut Block<'_>,
+    (space, addresses): (Space, &Addresses),
+    length: u32,
+    (access, atomic): (Access, bool),
+    mut show: impl FnMut(&mut dyn GroupHook, &RowAccess<'_>, &[u8]),
+) {
     let parts = match space {
         Space::Generic => split(addresses, warp.mask),
         space => [(space, warp.mask), (Space::Local, 0), (Space::Local, 0), (Space::Local, 0)],
     };
     let all: [u64; LANES] = std::array::from_fn(|lane| addresses.lane(lane));
     for (part, mask) in parts {
+        let mut mask = mask;
         let (shown_space, addresses) = match part {
-            Space::Global => (vireo_simt::Space::Global, all),
+            Space::Global => {
+                // Those in other spaces are traps.
+                mask &= lanes(mask).filter(|lane| !is_in_window(all[*lane])).fold(0, |mask, lane| mask | 1 << lane);
+                (vireo_simt::Space::Global, all)
+            }
             Space::Shared if space == Space::Generic => {
                 (vireo_simt::Space::Group, all.map(|address| address & 0xFF_FFFF))
             }
@@ -46,9 +68,25 @@ pub(crate) fn shown(
             atomic,
             space: shown_space,
         };
-        allowed &= !mask | hook.access(&row, &block.shared);
+        show(&mut **hook, &row, &block.shared);
     }
-    allowed
+}
+
+/// Shows lanes of a store that have the same address.
+fn show_stores_to_one_address(warp: &Warp, block: &mut Block<'_>, inst: &Inst, shape: Shape, addresses: &Addresses) {
+    let words = values(warp, block, inst, shape);
+    let length = shape.bytes * shape.count;
+    let bytes: [[u8; 32]; LANES] = std::array::from_fn(|lane| {
+        let mut bytes = [0; 32];
+        bytes.chunks_mut(4).zip(&words).for_each(|(four, row)| four.copy_from_slice(&row.0[lane].to_le_bytes()));
+        bytes
+    });
+    each_part(warp, block, (shape.space, addresses), length, (Access::Store, false), |hook, row, _| {
+        let found = stores_to_one_address(row.addresses, row.mask, |lane| &bytes[lane][..length as usize]);
+        if let Some((pair, is_same_value)) = found {
+            hook.stores_to_one_address(row, pair, is_same_value);
+        }
+    });
 }
 
 /// Runs an access in the lanes that the sanitizer allows.
@@ -74,6 +112,9 @@ pub(super) fn watched(
         }
     }
     warp.set_mask(allowed);
+    if access == Access::Store && inst.result2 != VOLATILE {
+        show_stores_to_one_address(warp, block, inst, shape, &addresses);
+    }
     let next = if allowed == 0 { Next::Continue } else { run(warp, block, inst) };
     warp.set_mask(all);
     next

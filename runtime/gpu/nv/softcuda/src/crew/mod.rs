@@ -1,6 +1,6 @@
 //! The threads that do the work of all streams ([`Crew`]), and what orders it ([`Op`]). An operation runs once all that
 //! it depends on is done; streams, events and graphs are nothing but dependencies between operations, so every order
-//! that they allow can happen here. With a seed, one thread takes what is ready at random.
+//! that they allow can happen here. With a seed, [`Drawn`] chooses one that repeats.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,10 +8,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use vireo_simt::sanitize::Known;
 use vireo_soft::bell::Bell;
 use vireo_soft::clock;
 
 use crate::options::WorkOrder;
+use drawn::Drawn;
+
+mod drawn;
+#[cfg(test)]
+mod tests;
 
 /// Threads at most. More than one only waits where functions of the host wait for each other.
 const MAX_THREADS: usize = 32;
@@ -31,8 +37,8 @@ pub(crate) enum Progress {
     Waiting,
 }
 
-/// The work of an operation.
-pub(crate) type Work = Box<dyn FnMut() -> Progress + Send>;
+/// The work of an operation, which is shown what it knows to be done before it, and adds itself.
+pub(crate) type Work = Box<dyn FnMut(&mut Known) -> Progress + Send>;
 
 /// An operation of a stream.
 pub(crate) struct Op {
@@ -48,6 +54,8 @@ pub(crate) struct Op {
 struct Inner {
     work: Option<Work>,
     dependents: Vec<Arc<Op>>,
+    /// The work that is done before it, for the sanitizer.
+    known: Known,
 }
 
 impl fmt::Debug for Op {
@@ -79,7 +87,10 @@ pub(crate) struct Crew {
     arrived: Condvar,
     finished: Bell,
     outstanding: AtomicUsize,
-    order: WorkOrder,
+    /// The work that the program knows to be done, as it waited for it.
+    host: Mutex<Known>,
+    /// The random order, if there is one.
+    drawn: Option<Drawn>,
 }
 
 #[derive(Debug, Default)]
@@ -87,22 +98,22 @@ struct Ready {
     ops: VecDeque<Arc<Op>>,
     threads: usize,
     idle: usize,
-    random: u64,
 }
 
 impl Crew {
     /// No threads yet; they start with the first operation.
     pub(crate) fn new(order: WorkOrder) -> Arc<Self> {
-        let random = match order {
-            WorkOrder::Random(seed) => seed,
-            WorkOrder::Ready => 0,
+        let drawn = match order {
+            WorkOrder::Random(seed) => Some(Drawn::new(seed)),
+            WorkOrder::Ready => None,
         };
         Arc::new(Crew {
-            ready: Mutex::new(Ready { random, ..Ready::default() }),
+            ready: Mutex::default(),
             arrived: Condvar::new(),
             finished: Bell::default(),
             outstanding: AtomicUsize::new(0),
-            order,
+            host: Mutex::default(),
+            drawn,
         })
     }
 
@@ -116,7 +127,7 @@ impl Crew {
             pending: AtomicUsize::new(1),
             is_done: AtomicBool::new(false),
             finished: AtomicU64::new(0),
-            inner: Mutex::new(Inner { work, dependents: Vec::new() }),
+            inner: Mutex::new(Inner { work, dependents: Vec::new(), known: self.known_to_host() }),
         });
         self.outstanding.fetch_add(1, Ordering::Relaxed);
         for other in after {
@@ -124,17 +135,31 @@ impl Crew {
             if !other.is_done() {
                 op.pending.fetch_add(1, Ordering::Relaxed);
                 inner.dependents.push(op.clone());
+            } else if !Arc::ptr_eq(&other, &op) {
+                op.inner().known.join(&inner.known);
             }
         }
         self.release(&op);
         op
     }
 
+    /// A call of the program, from its begin until the result is dropped.
+    pub(crate) fn call(&self) -> impl Drop + '_ {
+        CallInProgress::new(self.drawn.as_ref())
+    }
+
     /// Lets the calling thread wait while there are too many operations. Locks that work needs must not be held.
-    pub(crate) fn throttle(&self) {
-        let is_room = || (self.outstanding.load(Ordering::Relaxed) < MAX_PENDING).then_some(());
-        if is_room().is_none() {
-            self.finished.wait(None, is_room);
+    pub(crate) fn throttle(self: &Arc<Self>) {
+        let is_room = || self.outstanding.load(Ordering::Relaxed) < MAX_PENDING;
+        match &self.drawn {
+            Some(drawn) => {
+                drawn.settle();
+                drawn.make_room(self, is_room);
+            }
+            None if is_room() => {}
+            None => {
+                self.finished.wait(None, || is_room().then_some(()));
+            }
         }
     }
 
@@ -147,10 +172,12 @@ impl Crew {
             self.finish(op);
             return;
         }
+        if let Some(drawn) = &self.drawn {
+            return drawn.push(self, op.clone());
+        }
         let mut ready = self.ready();
         ready.ops.push_back(op.clone());
-        let limit = if self.order == WorkOrder::Ready { MAX_THREADS } else { 1 };
-        if ready.idle >= ready.ops.len() || ready.threads >= limit {
+        if ready.idle >= ready.ops.len() || ready.threads >= MAX_THREADS {
             drop(ready);
             self.arrived.notify_one();
             return;
@@ -166,7 +193,7 @@ impl Crew {
             drop(ready);
             // The machine has no more threads; this one does the work.
             if is_alone && let Some(op) = self.ready().ops.pop_front() {
-                self.perform(op);
+                self.perform_or_ask_again(op);
             }
         }
     }
@@ -177,13 +204,14 @@ impl Crew {
         let mut runnable = Vec::new();
         while let Some(op) = done.pop() {
             op.finished.store(clock::now(), Ordering::Relaxed);
-            let dependents = {
+            let (dependents, known) = {
                 let mut inner = op.inner();
                 op.is_done.store(true, Ordering::Release);
-                std::mem::take(&mut inner.dependents)
+                (std::mem::take(&mut inner.dependents), inner.known.clone())
             };
             self.outstanding.fetch_sub(1, Ordering::Relaxed);
             for other in dependents {
+                other.inner().known.join(&known);
                 if other.pending.load(Ordering::Acquire) == 1 && other.inner().work.is_none() {
                     // This was the last one, and it has nothing to do.
                     other.pending.store(0, Ordering::Release);
@@ -204,7 +232,7 @@ impl Crew {
         loop {
             let mut ready = self.ready();
             let op = loop {
-                if let Some(op) = self.take(&mut ready) {
+                if let Some(op) = ready.ops.pop_front() {
                     break op;
                 }
                 ready.idle += 1;
@@ -217,86 +245,91 @@ impl Crew {
                 }
             };
             drop(ready);
-            self.perform(op);
+            self.perform_or_ask_again(op);
         }
     }
 
-    fn take(&self, ready: &mut Ready) -> Option<Arc<Op>> {
-        if self.order == WorkOrder::Ready || ready.ops.len() < 2 {
-            return ready.ops.pop_front();
-        }
-        // SplitMix64.
-        ready.random = ready.random.wrapping_add(0x9e37_79b9_7f4a_7c15); // fact: of the generator of random numbers
-        let mut bits = ready.random;
-        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9); // fact: of the generator of random numbers
-        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb); // fact: of the generator of random numbers
-        let index = (bits ^ bits >> 31) % ready.ops.len() as u64;
-        ready.ops.remove(index as usize)
-    }
-
-    fn perform(self: &Arc<Self>, op: Arc<Op>) {
-        let work = op.inner().work.take();
-        let Some(mut work) = work else { return self.finish(&op) };
-        match work() {
-            Progress::Done => {
-                // Memory that it keeps is released before others are told.
-                drop(work);
-                self.finish(&op);
-            }
-            Progress::Waiting => {
+    /// Runs an operation, and marks it done if it is.
+    fn perform(self: &Arc<Self>, op: &Arc<Op>) -> Progress {
+        let (work, mut known) = {
+            let mut inner = op.inner();
+            (inner.work.take(), inner.known.clone())
+        };
+        if let Some(mut work) = work {
+            if work(&mut known) == Progress::Waiting {
                 op.inner().work = Some(work);
-                let mut ready = self.ready();
-                let is_alone = ready.ops.is_empty();
-                ready.ops.push_back(op);
-                drop(ready);
-                if is_alone {
-                    std::thread::sleep(POLL);
-                }
+                return Progress::Waiting;
             }
+            op.inner().known = known;
+            // Memory that it keeps is released before others are told.
+            drop(work);
+        }
+        self.finish(op);
+        Progress::Done
+    }
+
+    fn perform_or_ask_again(self: &Arc<Self>, op: Arc<Op>) {
+        if self.perform(&op) == Progress::Done {
+            return;
+        }
+        let mut ready = self.ready();
+        let is_alone = ready.ops.is_empty();
+        ready.ops.push_back(op);
+        drop(ready);
+        if is_alone {
+            std::thread::sleep(POLL);
         }
     }
 
     /// Waits until an operation is done.
-    pub(crate) fn wait(&self, op: &Op) {
-        if !op.is_done() {
-            self.finished.wait(None, || op.is_done().then_some(()));
+    pub(crate) fn wait(self: &Arc<Self>, op: &Arc<Op>) {
+        match &self.drawn {
+            _ if op.is_done() => {}
+            Some(drawn) => drawn.wait(self, op),
+            None => {
+                self.finished.wait(None, || op.is_done().then_some(()));
+            }
         }
+        self.learn(&op.inner().known);
+    }
+
+    /// The program learns that work is done.
+    pub(crate) fn learn(&self, known: &Known) {
+        self.host.lock().unwrap_or_else(PoisonError::into_inner).join(known);
+    }
+
+    /// The work that the program knows to be done.
+    pub(crate) fn known_to_host(&self) -> Known {
+        self.host.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether an operation is done, for a program that asks: it may ask until it is.
+    pub(crate) fn query(self: &Arc<Self>, op: &Arc<Op>) -> bool {
+        if !op.is_done()
+            && let Some(drawn) = &self.drawn
+        {
+            drawn.query(self);
+        }
+        let is_done = op.is_done();
+        if is_done {
+            self.learn(&op.inner().known);
+        }
+        is_done
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// A call of the program.
+struct CallInProgress<'a>(Option<&'a Drawn>);
 
-    /// Random graphs of operations, in both orders: each runs after all that it depends on.
-    #[test]
-    fn operations_run_after_what_they_depend_on() {
-        for (seed, order) in [(1, WorkOrder::Ready), (2, WorkOrder::Random(2)), (3, WorkOrder::Random(3))] {
-            let crew = Crew::new(order);
-            let mut random = seed as u64;
-            let mut draw = |below: usize| {
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                (random >> 33) as usize % below
-            };
-            let finished: Arc<Vec<AtomicBool>> = Arc::new((0..400).map(|_| AtomicBool::new(false)).collect());
-            let mut ops: Vec<Arc<Op>> = Vec::new();
-            for index in 0..400 {
-                let before: Vec<usize> = (0..draw(4)).filter(|_| index > 0).map(|_| draw(index.max(1))).collect();
-                let after: Vec<Arc<Op>> = before.iter().map(|other| ops[*other].clone()).collect();
-                let finished = finished.clone();
-                let work = move || {
-                    assert!(before.iter().all(|other| finished[*other].load(Ordering::Relaxed)), "{index}");
-                    finished[index].store(true, Ordering::Relaxed);
-                    Progress::Done
-                };
-                ops.push(crew.submit(after, Some(Box::new(work))));
-                if draw(5) == 0 {
-                    let last = ops.len() - 1;
-                    ops[last] = crew.submit([ops[last].clone()], None);
-                }
-            }
-            ops.iter().for_each(|op| crew.wait(op));
-            assert!(finished.iter().all(|done| done.load(Ordering::Relaxed)));
-        }
+impl<'a> CallInProgress<'a> {
+    fn new(drawn: Option<&'a Drawn>) -> Self {
+        drawn.inspect(|drawn| drawn.begin_call());
+        CallInProgress(drawn)
+    }
+}
+
+impl Drop for CallInProgress<'_> {
+    fn drop(&mut self) {
+        self.0.inspect(|drawn| drawn.end_call());
     }
 }
