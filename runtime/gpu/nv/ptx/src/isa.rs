@@ -220,6 +220,15 @@ impl Form {
         handlers.get(number).copied().filter(|handler| *handler != u16::MAX)
     }
 
+    /// Since when it is there: ten times the version of the instruction set, and the number of the target.
+    pub fn since(&self) -> (u32, u32) {
+        let choices = self.variant.positions.iter().zip(&self.choices);
+        let since = choices.filter_map(|(position, choice)| position.class.since().get(usize::from((*choice)?)));
+        since.fold((self.variant.isa, self.variant.target), |(isa, target), since| {
+            (isa.max(since.0), target.max(since.1))
+        })
+    }
+
     /// The suffix of a class.
     pub fn get<S: Suffixes>(&self) -> Option<S> {
         let at =
