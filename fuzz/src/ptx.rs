@@ -9,8 +9,9 @@ use vireo_simt::{Memory, Pool, Region, Stop};
 use super::seeds::Seed;
 
 /// The texts that mutants are made from.
-const TEXTS: [(&str, &[u8]); 5] = [
+const TEXTS: [(&str, &[u8]); 6] = [
     ("many_instructions.ptx", include_bytes!("../../runtime/gpu/nv/ptx/tests/seed.ptx")),
+    ("indirect_and_tiles.ptx", include_bytes!("../../runtime/gpu/nv/ptx/tests/seed_indirect.ptx")),
     ("sum.ptx", include_bytes!("../../runtime/gpu/nv/ptx/tests/kernels/red_addf_f32.ptx")),
     ("exponential.ptx", include_bytes!("../../runtime/gpu/nv/ptx/tests/kernels/ew_exp_f32.ptx")),
     ("product.ptx", include_bytes!("../../runtime/gpu/nv/ptx/tests/kernels/mm_f32_odd.ptx")),

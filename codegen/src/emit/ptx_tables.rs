@@ -49,6 +49,13 @@ fn suffixes(ptx: &Ptx) -> TokenStream {
         let values = &suffix.values;
         quote!(&[#(#values),*])
     });
+    let since = ptx.suffixes.iter().map(|suffix| {
+        let since = suffix.since.iter().map(|since| {
+            let (isa, target) = (Literal::u32_unsuffixed(since.isa), Literal::u32_unsuffixed(since.target));
+            quote!((#isa, #target))
+        });
+        quote!(&[#(#since),*])
+    });
     let enums = ptx.suffixes.iter().filter(|suffix| !suffix.is_type).map(class_enum);
     quote! {
         /// The kinds of types.
@@ -92,6 +99,12 @@ fn suffixes(ptx: &Ptx) -> TokenStream {
             /// The suffixes of it, without dots.
             pub const fn values(self) -> &'static [&'static str] {
                 match self { #(Class::#classes => #values,)* }
+            }
+
+            /// Since when each of them is there: ten times the version of the instruction set, and the number of the
+            /// target.
+            pub const fn since(self) -> &'static [(u32, u32)] {
+                match self { #(Class::#classes => #since,)* }
             }
         }
 

@@ -33,6 +33,7 @@ const DECLARED: &str = "\
 
 - suffix: sat
   values: [sat]
+  since: {sat: {isa: 7.1, target: 61}}
   doc: The result is limited.
 
 - suffix: matrix
@@ -130,6 +131,7 @@ fn forms_that_compute_the_same_share_a_handler() {
     assert!(text("ptx/fragments.rs").contains("row: &[Bit::Lane(0), Bit::Element(0)]"));
     assert_eq!(text("ptx/fragments.rs").matches("matrix: MatrixSuffix::A").count(), 2, "one for each type");
     assert!(text("ptx/suffixes.rs").contains("pub enum SatSuffix"));
+    assert!(text("ptx/suffixes.rs").contains("Class::Sat => &[(71, 61)]"));
 }
 
 #[test]
@@ -161,6 +163,7 @@ fn what_breaks_a_rule_is_refused() {
         ("lane: i32", "lane: i33", "`i33` is no type of a lane"),
         ("kind: packed", "kind: pack", "`pack` is no kind of types"),
         ("row: l0 e0", "row: l0 x0", "`x0` is no bit: expected l0 to l4 of the lane or e0 to e4 of the element"),
+        ("since: {sat", "since: {sut", "`sut` is none of the suffixes of this class"),
         ("matrix: a", "matrix: c", "`c` is no suffix of the class `matrix`"),
         ("types: [u32, s32]", "types: [u31]", "`u31` is no suffix of the class `type`"),
         ("  types: true\n", "", "a class of suffixes has either `values` or `types: true`"),

@@ -24,6 +24,7 @@ struct RawType {
     bits: u32,
     kind: String,
     lane: String,
+    since: Option<RawSince>,
     doc: String,
 }
 
@@ -35,6 +36,8 @@ struct RawSuffix {
     values: Vec<String>,
     #[serde(default)]
     types: bool,
+    #[serde(default)]
+    since: BTreeMap<String, RawSince>,
     doc: String,
 }
 
@@ -123,13 +126,7 @@ pub(super) fn all(name: &str, entries: &[Entry], primitives: Vocabulary, diagnos
     for entry in entries {
         match entry.kind.as_str() {
             "type" => ptx.types.extend(read_type(entry, diagnostics)),
-            "suffix" => ptx.suffixes.extend(entry.parse(diagnostics).map(|raw: RawSuffix| Suffix {
-                name: raw.suffix,
-                values: raw.values,
-                is_type: raw.types,
-                doc: raw.doc,
-                origin: entry.origin.clone(),
-            })),
+            "suffix" => ptx.suffixes.extend(read_suffix(entry, diagnostics)),
             "special_register" => {
                 ptx.registers.extend(entry.parse(diagnostics).map(|raw: RawRegister| SpecialRegister {
                     name: raw.special_register,
@@ -154,7 +151,10 @@ pub(super) fn all(name: &str, entries: &[Entry], primitives: Vocabulary, diagnos
     let types: Vec<String> = ptx.types.iter().map(|ty| ty.name.clone()).collect();
     for suffix in &mut ptx.suffixes {
         match (suffix.is_type, suffix.values.is_empty()) {
-            (true, true) => suffix.values.clone_from(&types),
+            (true, true) => {
+                suffix.values.clone_from(&types);
+                suffix.since = ptx.types.iter().map(|ty| ty.since).collect();
+            }
             (false, false) => {}
             _ => diagnostics.error(&suffix.origin, "a class of suffixes has either `values` or `types: true`"),
         }
@@ -190,7 +190,30 @@ fn read_type(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Type> {
         diagnostics.unknown(&entry.origin_of("kind"), &raw.kind, message, Type::KINDS);
     }
     let origin = entry.origin.clone();
-    Some(Type { name: raw.name, bits: raw.bits, kind: raw.kind, lane: lane.ty(), doc: raw.doc, origin })
+    let since = Since::of(raw.since);
+    Some(Type { name: raw.name, bits: raw.bits, kind: raw.kind, lane: lane.ty(), since, doc: raw.doc, origin })
+}
+
+fn read_suffix(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Suffix> {
+    let raw: RawSuffix = entry.parse(diagnostics)?;
+    for value in raw.since.keys().filter(|value| !raw.values.contains(value)) {
+        let message = format!("`{value}` is none of the suffixes of this class");
+        diagnostics.unknown(&entry.origin_of("since"), value, message, raw.values.iter().map(String::as_str));
+    }
+    let since = raw.values.iter().map(|value| Since::of(raw.since.get(value).copied())).collect();
+    let origin = entry.origin.clone();
+    Some(Suffix { name: raw.suffix, values: raw.values, since, is_type: raw.types, doc: raw.doc, origin })
+}
+
+impl Since {
+    fn of(raw: Option<RawSince>) -> Self {
+        let isa = raw.and_then(|raw| raw.isa).map_or(0, |isa| (isa * 10.0).round() as u32);
+        Since { isa, target: raw.and_then(|raw| raw.target).unwrap_or_default() }
+    }
+
+    fn max(self, other: Self) -> Self {
+        Since { isa: self.isa.max(other.isa), target: self.target.max(other.target) }
+    }
 }
 
 fn external(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<ExternalFunction> {
@@ -269,10 +292,7 @@ impl Reader<'_> {
 
     fn variant(&mut self, raw: &RawInstruction, index: usize, variant: &RawVariant) -> Option<Variant> {
         let positions = self.positions(index, &variant.form)?;
-        let since = [variant.since, raw.since].into_iter().flatten().fold(Since::default(), |since, raw| Since {
-            isa: since.isa.max(raw.isa.map_or(0, |isa| (isa * 10.0).round() as u32)),
-            target: since.target.max(raw.target.unwrap_or(0)),
-        });
+        let since = Since::of(variant.since).max(Since::of(raw.since));
         let operands = variant.operands.as_ref().or(raw.operands.as_ref());
         let operands = self.operands(index, operands.map_or("", String::as_str), &positions)?;
         let mut read = Variant {

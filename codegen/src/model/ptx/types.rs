@@ -45,6 +45,8 @@ pub struct Type {
     pub kind: String,
     /// The type of a value of a lane in semantics.
     pub lane: Ty,
+    /// Since when it is there.
+    pub since: Since,
     /// Its documentation.
     pub doc: String,
     /// Where it is declared.
@@ -63,6 +65,8 @@ pub struct Suffix {
     pub name: String,
     /// The suffixes without their dots, in order.
     pub values: Vec<String>,
+    /// Since when each of them is there.
+    pub since: Vec<Since>,
     /// Whether they are types.
     pub is_type: bool,
     /// Its documentation.

@@ -186,10 +186,17 @@ impl Form {
         let found = INSTRUCTIONS.binary_search_by(|instruction| instruction.name.cmp(name));
         let instruction = &INSTRUCTIONS[found.map_err(|_| NoForm::Opcode)?];
         let suffixes: Vec<&str> = parts.collect();
+        // The vendor's assembler takes them in any order, and headers of its libraries make use of that.
         let mut failure = NoForm::Suffixes;
-        for variant in instruction.variants {
+        let variants = |is_ordered| instruction.variants.iter().map(move |variant| (variant, is_ordered));
+        for (variant, is_ordered) in variants(true).chain(variants(false)) {
             let mut choices = vec![None; variant.positions.len()];
-            if !choose(variant.positions, &suffixes, &mut choices) {
+            let is_chosen = if is_ordered {
+                choose(variant.positions, &suffixes, &mut choices)
+            } else {
+                choose_unordered(variant.positions, &suffixes, &mut choices)
+            };
+            if !is_chosen {
                 continue;
             }
             if !variant.operands.is_empty() && variant.operands.len() != operands {
@@ -218,6 +225,15 @@ impl Form {
             number = number * (position.values.len() + extra) + digit;
         }
         handlers.get(number).copied().filter(|handler| *handler != u16::MAX)
+    }
+
+    /// Since when it is there: ten times the version of the instruction set, and the number of the target.
+    pub fn since(&self) -> (u32, u32) {
+        let choices = self.variant.positions.iter().zip(&self.choices);
+        let since = choices.filter_map(|(position, choice)| position.class.since().get(usize::from((*choice)?)));
+        since.fold((self.variant.isa, self.variant.target), |(isa, target), since| {
+            (isa.max(since.0), target.max(since.1))
+        })
     }
 
     /// The suffix of a class.
@@ -303,4 +319,26 @@ fn choose(positions: &[PositionInfo], suffixes: &[&str], choices: &mut [Option<u
     }
     choices[0] = None;
     first.optional && choose(rest, suffixes, &mut choices[1..])
+}
+
+/// Chooses a suffix for each position, so that all are used. Positions with the same suffixes get them in their order.
+fn choose_unordered(positions: &[PositionInfo], suffixes: &[&str], choices: &mut [Option<u8>]) -> bool {
+    let [first, rest @ ..] = positions else { return suffixes.is_empty() };
+    if suffixes.len() > positions.len() {
+        return false;
+    }
+    let values = first.class.values();
+    let choice = |suffix: &str| {
+        first.values.iter().find(|value| values.get(usize::from(**value)).is_some_and(|value| *value == suffix))
+    };
+    for (index, suffix) in suffixes.iter().enumerate() {
+        let Some(value) = choice(suffix) else { continue };
+        let others = [&suffixes[..index], &suffixes[index + 1..]].concat();
+        choices[0] = Some(*value);
+        if choose_unordered(rest, &others, &mut choices[1..]) {
+            return true;
+        }
+    }
+    choices[0] = None;
+    first.optional && choose_unordered(rest, suffixes, &mut choices[1..])
 }

@@ -20,7 +20,7 @@ pub mod syntax;
 mod trap;
 
 pub use error::{LoadError, LoadErrorKind};
-pub use generated::{instructions, limits, suffixes};
+pub use generated::{fragments, instructions, limits, suffixes};
 pub use launch::{InstructionLine, Launch, MOST_RESIDENT};
 pub use module::{Global, GlobalSpace, Kernel, Module, Options, Parameter, Relocation};
 pub use trap::{Trap, TrapDetails, TrapKind, Waiting};

@@ -145,7 +145,7 @@ impl<'a> Lower<'_, 'a> {
                 return self.invalid(format!("{} operands are too many or too few", instruction.operands.len()));
             }
         };
-        let (isa, target) = (form.variant.isa, form.variant.target);
+        let (isa, target) = form.since();
         if isa > self.context.version {
             let message = format!("{}: needs version {}.{}", self.opcode, isa / 10, isa % 10);
             return Err(LoadError::new(LoadErrorKind::Version, self.line, message));

@@ -28,8 +28,8 @@ pub(super) struct Symbols<'a> {
     pub(super) globals: Vec<Global>,
     names: Vec<HashMap<&'a str, Symbol>>,
     called: HashSet<FunctionId>,
-    /// The number of the first function of each text among all.
-    first: Vec<usize>,
+    /// The number of each function of each text among all that are defined.
+    numbers: Vec<Vec<u64>>,
     /// Functions whose address is taken, by their results and parameters.
     taken: HashMap<Signature, Vec<FunctionId>>,
 }
@@ -46,15 +46,17 @@ fn signature(results: &[Variable<'_>], parameters: &[Variable<'_>]) -> Signature
 
 impl<'a> Symbols<'a> {
     pub(super) fn new(sources: &[Source<'a>]) -> Result<Self, LoadError> {
-        let first = sources.iter().scan(0, |end, source| {
-            *end += source.functions.len();
-            Some(*end - source.functions.len())
-        });
+        let mut defined = 0;
+        let mut number = |function: &Function<'_>| {
+            defined += u64::from(function.body.is_some());
+            defined
+        };
+        let numbers = sources.iter().map(|source| source.functions.iter().map(&mut number).collect()).collect();
         let mut symbols = Symbols {
             globals: Vec::new(),
             names: vec![HashMap::new(); sources.len()],
             called: HashSet::new(),
-            first: first.collect(),
+            numbers,
             taken: HashMap::new(),
         };
         let mut shared_names: HashMap<&'a str, Symbol> = HashMap::new();
@@ -219,8 +221,8 @@ impl<'a> Symbols<'a> {
 
     /// The address of a function.
     pub(super) fn address_of(&self, id: FunctionId) -> u64 {
-        let number = self.first.get(id.0).copied().unwrap_or_default() + id.1;
-        FUNCTION_WINDOW + FUNCTION_STEP * number as u64
+        let number = self.numbers.get(id.0).and_then(|numbers| numbers.get(id.1)).copied().unwrap_or_default();
+        FUNCTION_WINDOW + FUNCTION_STEP * number
     }
 
     /// The functions that a call through a register may be of.

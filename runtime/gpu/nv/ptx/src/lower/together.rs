@@ -19,6 +19,7 @@ impl<'a> Lower<'_, 'a> {
             _ => return self.invalid("expected a result and two values"),
         };
         let join = form.get::<BooleanSuffix>();
+        let is_half = form.type_of(Class::Type).is_some_and(|ty| ty.bits() == 16 && ty.kind() == TypeKind::Float);
         if join.is_some() != joined.is_some() {
             return self.invalid("a predicate comes with the suffix that says how it is joined");
         }
@@ -44,6 +45,7 @@ impl<'a> Lower<'_, 'a> {
             with
         };
         let (first, second) = match result {
+            Operand::Pair(_) if is_half => return self.invalid("a second result of a comparison of this type"),
             Operand::Pair(pair) => (&pair[0], Some(&pair[1])),
             other => (other, None),
         };

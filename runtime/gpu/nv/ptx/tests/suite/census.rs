@@ -32,7 +32,7 @@ fn forms_are_printed_as_they_are_written() {
         let form = counts.into_iter().find_map(|count| Form::find(text, count).ok()).expect(text);
         assert_eq!(form.text(), text);
     }
-    assert!(matches!(Form::find("add.f32.rn", 3), Err(NoForm::Suffixes)));
+    assert!(matches!(Form::find("add.f32.f32", 3), Err(NoForm::Suffixes)));
     assert!(matches!(Form::find("add.s32", 2), Err(NoForm::Operands)));
     assert!(matches!(Form::find("ad.s32", 3), Err(NoForm::Opcode)));
     assert!(matches!(Form::find("tcgen05.mma", 3), Err(NoForm::Refused(_))));

@@ -6,7 +6,6 @@ mod compiled;
 mod forms;
 mod indirect;
 mod limits;
-mod mutants;
 mod print;
 mod races;
 mod reference;

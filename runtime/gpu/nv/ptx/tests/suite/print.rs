@@ -74,6 +74,7 @@ pub fn round_trip(text: &str) {
 fn texts_of_compilers_are_printed_and_parsed() {
     for text in [
         include_str!("../seed.ptx"),
+        include_str!("../seed_indirect.ptx"),
         include_str!("../kernels/ew_divf_f32.ptx"),
         include_str!("../kernels/ew_divsi_i64.ptx"),
         include_str!("../kernels/ew_exp_f32.ptx"),
