@@ -32,6 +32,15 @@ fn forms_are_printed_as_they_are_written() {
         let form = counts.into_iter().find_map(|count| Form::find(text, count).ok()).expect(text);
         assert_eq!(form.text(), text);
     }
+    // The headers of cooperative groups and of atomics of C++ write some so.
+    for (text, count, printed) in [
+        ("atom.add.release.gpu.u32", 3, "atom.release.gpu.add.u32"),
+        ("fence.gpu.sc", 0, "fence.sc.gpu"),
+        ("add.f32.rn", 3, "add.rn.f32"),
+        ("cvt.ftz.rzi.s32.f32", 2, "cvt.rzi.ftz.s32.f32"),
+    ] {
+        assert_eq!(Form::find(text, count).expect(text).text(), printed);
+    }
     assert!(matches!(Form::find("add.f32.f32", 3), Err(NoForm::Suffixes)));
     assert!(matches!(Form::find("add.s32", 2), Err(NoForm::Operands)));
     assert!(matches!(Form::find("ad.s32", 3), Err(NoForm::Opcode)));
