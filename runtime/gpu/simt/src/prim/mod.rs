@@ -8,6 +8,7 @@
 #![expect(missing_docs, reason = "the vocabulary of an instruction set says what each function of its name computes")]
 
 mod brain;
+mod bytes;
 mod convert;
 mod directed;
 mod float;
@@ -16,6 +17,7 @@ mod integer;
 mod words;
 
 pub use brain::*;
+pub use bytes::*;
 pub use convert::*;
 pub use directed::*;
 pub use float::*;

@@ -70,27 +70,11 @@ impl Element {
             Element::Brain => f64::from(prim::fpromote_bf16(bits as u16)),
             // Of a tf32 the lowest bits do not count.
             Element::Single => f64::from(f32::from_bits(bits & !0x1FFF)),
-            Element::E4m3 => short_float(bits, 4, 3, bits & 0x7F == 0x7F),
-            Element::E5m2 => f64::from(F16((bits as u16) << 8).to_f32()),
+            Element::E4m3 => prim::e4m3_value(bits as u8),
+            Element::E5m2 => prim::e5m2_value(bits as u8),
             Element::Unsigned8 => f64::from(bits as u8),
             Element::Signed8 => f64::from(bits as i8),
         }
-    }
-}
-
-/// A float of eight bits.
-fn short_float(bits: u32, exponent: u32, significand: u32, is_nan: bool) -> f64 {
-    let bias = (1 << (exponent - 1)) - 1;
-    let (power, fraction) = ((bits >> significand) & ((1 << exponent) - 1), bits & ((1 << significand) - 1));
-    let unit = f64::from(1u32 << significand);
-    let magnitude = match power {
-        0 => f64::from(fraction) / unit * 2f64.powi(1 - bias),
-        power => (1.0 + f64::from(fraction) / unit) * 2f64.powi(power as i32 - bias),
-    };
-    match (is_nan, bits >> 7 & 1) {
-        (true, _) => f64::NAN,
-        (_, 1) => -magnitude,
-        _ => magnitude,
     }
 }
 

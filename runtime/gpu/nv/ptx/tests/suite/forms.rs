@@ -82,6 +82,7 @@ impl Draw {
                 let part = if ty == Type::F16x2 { Type::F16 } else { Type::Bf16 };
                 self.value(part) | self.value(part) << 16
             }
+            Type::E4m3x2 | Type::E5m2x2 => self.bits() >> 20 & 0xFFFF,
             Type::F32x2 => self.value(Type::F32) | self.value(Type::F32) << 32,
             _ => value & mask,
         }

@@ -25,7 +25,9 @@ fn lanes_jump_to_entries_of_a_list() {
     assert!(trap.to_string().contains("a jump to entry 2 of a list of 2"), "{trap}");
     assert_eq!(trap.thread, [2, 0, 0]);
     // Jumps back count.
-    let trap = compute(1, &[0], 1, "mov.u32 %r2, 0;\nts: .branchtargets A;\nA: brx.idx.uni %r2, ts;").unwrap_err();
+    let endless = load(&kernel(1, "mov.u32 %r2, 0;\nts: .branchtargets A;\nA: brx.idx.uni %r2, ts;"));
+    let kernel = endless.kernel("k").unwrap();
+    let trap = run_with(kernel, &Buffers::new(), [1, 1, 1], [1, 1, 1], &[0], &[], 10_000).unwrap_err();
     assert_eq!(trap.kind, TrapKind::Stopped);
 }
 

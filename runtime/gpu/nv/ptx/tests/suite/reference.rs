@@ -401,6 +401,63 @@ impl Case<'_> {
         }
     }
 
+    /// Floats of eight bits, two in a value, looked for among all of them.
+    fn convert_bytes(&self) -> u64 {
+        let is_wide = |ty: Type| matches!(ty, Type::E5m2x2);
+        let relu = |value: f64| if self.has("relu") && value <= 0.0 { 0.0 } else { value };
+        let decode = |bits: u64, is_e5m2: bool| {
+            let (digits, bias) = if is_e5m2 { (2, 15) } else { (3, 7) };
+            let (power, fraction) = ((bits & 0x7F) >> digits, bits & ((1 << digits) - 1));
+            let unit = 2f64.powi(-digits);
+            let value = match power {
+                31 if is_e5m2 => {
+                    if fraction == 0 {
+                        f64::INFINITY
+                    } else {
+                        f64::NAN
+                    }
+                }
+                15 if !is_e5m2 && fraction == 7 => f64::NAN,
+                0 => fraction as f64 * unit * 2f64.powi(1 - bias),
+                power => (1.0 + fraction as f64 * unit) * 2f64.powi(power as i32 - bias),
+            };
+            if bits & 0x80 != 0 { -value } else { value }
+        };
+        if is_wide(self.from) || self.from == Type::E4m3x2 {
+            let half = |bits: u64| {
+                let value = relu(decode(bits & 0xFF, is_wide(self.from)));
+                let number = if value.is_nan() { Number::Nan } else { soft::decode(soft::F64, value.to_bits()) };
+                soft::round(soft::F16, number, Mode::Even)
+            };
+            return half(self.values[0]) | half(self.values[0] >> 8) << 16;
+        }
+        let encode = |value: f64| {
+            let value = relu(value);
+            if value.is_nan() {
+                return 0x7F;
+            }
+            let finite = (0..0x7F).filter(|bits| decode(*bits, is_wide(self.to)).is_finite());
+            // All are as far from a number that is much larger.
+            let magnitude = value.abs().min(1e6);
+            let far = |bits: &u64| (decode(*bits, is_wide(self.to)) - magnitude).abs();
+            // Of two that are as near the even one.
+            let order = |a: &u64, b: &u64| far(a).total_cmp(&far(b)).then((a & 1).cmp(&(b & 1)));
+            let limited = finite.min_by(order).unwrap_or(0);
+            limited | if value.is_sign_negative() { 0x80 } else { 0 }
+        };
+        let value = |format: Format, bits: u64| soft::value(soft::decode(format, bits));
+        match self.from {
+            Type::F16x2 => {
+                let [low, high] = [0, 16].map(|shift| value(soft::F16, self.values[0] >> shift & 0xFFFF));
+                encode(low) | encode(high) << 8
+            }
+            _ => {
+                let [high, low] = [0, 1].map(|index| value(soft::F32, self.values[index]));
+                encode(low) | encode(high) << 8
+            }
+        }
+    }
+
     fn convert(&self) -> Option<Expected> {
         let (to, from) = (format(self.to), format(self.from));
         let value = self.values[0];
@@ -413,6 +470,10 @@ impl Case<'_> {
                 _ => bits,
             }
         };
+        let is_bytes = |ty: Type| matches!(ty, Type::E4m3x2 | Type::E5m2x2);
+        if is_bytes(self.to) || is_bytes(self.from) {
+            return Some(Expected::Bits(self.convert_bytes()));
+        }
         if self.to.kind() == TypeKind::Packed {
             let part = |value: u64| self.float(to.unwrap(), self.flushed(soft::F32, soft::decode(soft::F32, value)));
             return Some(Expected::Bits(part(self.values[0]) << 16 | part(self.values[1])));
