@@ -18,6 +18,8 @@ pub mod sanitize;
 pub mod trap;
 
 pub use grid::{Pool, Stop};
-pub use memory::{Access, AccessHook, Fault, GroupHook, LaneBytes, Memory, Port, Refusal, Region, RowAccess, Space};
+pub use memory::{
+    Access, AccessHook, AllLanes, Fault, GroupHook, LaneBytes, Memory, Port, Refusal, Region, RowAccess, Space,
+};
 pub use row::{LANES, Mask, Row};
 pub use trap::{Trap, TrapKind};

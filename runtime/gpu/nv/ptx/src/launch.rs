@@ -317,13 +317,31 @@ impl<'a> Resident for Worker<'a> {
     }
 }
 
+/// The numbers of the threads of a warp along each axis.
+fn threads(block: &Block<'_>, warp: u32) -> [Row; 3] {
+    let (mut rows, mut at) = ([Row::ZERO; 3], block.thread(warp, 0));
+    for lane in 0..LANES {
+        for (row, at) in rows.iter_mut().zip(at) {
+            row.0[lane] = at;
+        }
+        // A count goes on without the divisions of each thread.
+        at[0] += 1;
+        for axis in 0..2 {
+            if at[axis] == block.size[axis] {
+                at[axis] = 0;
+                at[axis + 1] += 1;
+            }
+        }
+    }
+    rows
+}
+
 fn warp(block: &Block<'_>, index: u32, constants: &[Row]) -> Warp {
     let program = block.program;
     let mut rows = vec![Row::ZERO; program.rows as usize];
     rows.extend(constants);
     // The upper row of a pair may be read where only the lower one is wanted.
     rows.push(Row::ZERO);
-    let thread = |axis: usize| Row::from_fn(|lane| block.thread(index, lane as u32)[axis]);
     Warp {
         rows: rows.into(),
         predicates: vec![0; program.predicates as usize].into(),
@@ -333,7 +351,7 @@ fn warp(block: &Block<'_>, index: u32, constants: &[Row]) -> Warp {
         local: vec![0; program.local_bytes as usize * LANES],
         local_stride: program.local_bytes,
         index,
-        threads: [thread(0), thread(1), thread(2)],
+        threads: threads(block, index),
         executed: 0,
         phases: [0; BARRIERS],
         trap: None,

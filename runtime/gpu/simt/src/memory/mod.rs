@@ -13,7 +13,7 @@ use crate::row::{LANES, Mask};
 mod lane_bytes;
 mod window;
 
-pub use lane_bytes::LaneBytes;
+pub use lane_bytes::{AllLanes, LaneBytes};
 pub use window::{Window, lanes_in};
 
 /// The kind of an access.

@@ -1,6 +1,7 @@
 //! Instructions that lanes of a warp, or warps of a block, execute together.
 
 use vireo_simt::group::{Arrival, BARRIERS};
+use vireo_simt::lanes::collect_bits;
 use vireo_simt::paths::Path;
 use vireo_simt::prim;
 use vireo_simt::row::lanes;
@@ -83,6 +84,20 @@ fn choice<S: Suffixes>(number: u32) -> Option<S> {
     S::ALL.get(number as usize & 0xFF).copied()
 }
 
+/// The lane from which each lane takes a value, and the mask of those that find one. `from` gets the lane, the amount,
+/// the bits of a segment and the last lane in it.
+#[inline(always)]
+fn sources(amounts: &Row, limits: &Row, from: impl Fn(u32, u32, u32, u32) -> (u32, bool)) -> (Row, Mask) {
+    let of = |lane: usize| {
+        let (lane, amount, limit) = (lane as u32, amounts.0[lane] & 31, limits.0[lane]);
+        let (segment, clamp) = (limit >> 8 & 31, limit & 31);
+        let last = (lane & segment) | (clamp & !segment);
+        let (source, is_inside) = from(lane, amount, segment, last);
+        (if is_inside { source & 31 } else { lane }, is_inside)
+    };
+    (Row::from_fn(|lane| of(lane).0), collect_bits(|lane| of(lane).1))
+}
+
 /// The value of another lane. Sources are the value, the lane, limits and members.
 pub(crate) fn shuffle(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     let members = *warp.row(inst.sources[3]);
@@ -90,30 +105,23 @@ pub(crate) fn shuffle(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Ne
     let (values, amounts, limits) =
         (*warp.row(inst.sources[0]), *warp.row(inst.sources[1]), *warp.row(inst.sources[2]));
     let Some(mode) = choice::<ShuffleSuffix>(inst.number) else { return Next::Trap };
-    let mut inside: Mask = 0;
-    let from = |lane: usize| {
-        let (lane, amount, limit) = (lane as u32, amounts.0[lane] & 31, limits.0[lane]);
-        let (segment, clamp) = (limit >> 8 & 31, limit & 31);
-        let last = (lane & segment) | (clamp & !segment);
-        let (source, is_inside) = match mode {
-            ShuffleSuffix::Up => {
-                let source = lane as i32 - amount as i32;
-                (source as u32, source >= last as i32)
-            }
-            ShuffleSuffix::Down => (lane + amount, lane + amount <= last),
-            ShuffleSuffix::Bfly => (lane ^ amount, lane ^ amount <= last),
-            ShuffleSuffix::Idx => {
-                let source = (lane & segment) | (amount & !segment);
-                (source, source <= last)
-            }
-        };
-        (if is_inside { source & 31 } else { lane }, is_inside)
+    let (sources, inside) = match mode {
+        ShuffleSuffix::Up => sources(&amounts, &limits, |lane, amount, _, last| {
+            let source = lane as i32 - amount as i32;
+            (source as u32, source >= last as i32)
+        }),
+        ShuffleSuffix::Down => {
+            sources(&amounts, &limits, |lane, amount, _, last| (lane + amount, lane + amount <= last))
+        }
+        ShuffleSuffix::Bfly => {
+            sources(&amounts, &limits, |lane, amount, _, last| (lane ^ amount, lane ^ amount <= last))
+        }
+        ShuffleSuffix::Idx => sources(&amounts, &limits, |lane, amount, segment, last| {
+            let source = (lane & segment) | (amount & !segment);
+            (source, source <= last)
+        }),
     };
-    let row = Row::from_fn(|lane| {
-        let (source, is_inside) = from(lane);
-        inside |= u32::from(is_inside) << lane;
-        values.0[source as usize]
-    });
+    let row = Row::from_fn(|lane| values.0[sources.0[lane] as usize & 31]);
     if inst.result != NONE {
         warp.put(inst.result, &row);
     }

@@ -102,6 +102,19 @@ fn sums_of_rows_and_a_transposition() {
 }
 
 #[test]
+fn softmax_of_rows() {
+    let input: Vec<f32> = (0..16 * 1000).map(|at| ((at * 7919) % 997) as f32 / 100.0 - 5.0).collect();
+    let result = floats(&kernel!("softmax_f32", [bytes_of(&input), vec![0xFF; 4 * 16 * 1000]], 16, [32, 1, 1]));
+    for (input, result) in input.chunks(1000).zip(result.chunks(1000)) {
+        let total: f64 = input.iter().map(|value| f64::from(*value).exp()).sum();
+        for (value, found) in input.iter().zip(result) {
+            let expected = f64::from(*value).exp() / total;
+            assert!((f64::from(*found) - expected).abs() < 1e-5 * expected, "{found}, not {expected}");
+        }
+    }
+}
+
+#[test]
 fn quotients_and_exponentials() {
     let special = [0.0, -0.0, 1.0, -1.0, f32::INFINITY, f32::NAN, f32::MAX, f32::MIN_POSITIVE, 1e-45, 3e-39];
     let mut state = 1u32;

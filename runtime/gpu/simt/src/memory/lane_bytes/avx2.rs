@@ -8,11 +8,12 @@ use std::arch::asm;
 use std::arch::x86_64::{
     __m128i, __m256i, _mm256_add_epi32, _mm256_castps_si256, _mm256_castsi128_si256, _mm256_castsi256_ps,
     _mm256_castsi256_si128, _mm256_cmpeq_epi32, _mm256_cvtepu8_epi32, _mm256_cvtepu16_epi32, _mm256_extracti128_si256,
-    _mm256_inserti128_si256, _mm256_load_si256, _mm256_movemask_epi8, _mm256_mullo_epi32, _mm256_set1_epi32,
-    _mm256_setr_epi32, _mm256_shuffle_ps, _mm256_store_si256, _mm256_unpackhi_epi32, _mm256_unpackhi_epi64,
-    _mm256_unpacklo_epi32, _mm256_unpacklo_epi64,
+    _mm256_inserti128_si256, _mm256_load_si256, _mm256_movemask_epi8, _mm256_movemask_ps, _mm256_mullo_epi32,
+    _mm256_set1_epi32, _mm256_setr_epi32, _mm256_shuffle_epi32, _mm256_shuffle_ps, _mm256_store_si256,
+    _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64,
 };
 
+use super::Rows;
 use crate::row::{LANES, Row};
 
 /// Lanes of a register.
@@ -93,6 +94,7 @@ macro_rules! load {
 load! {
     load32(at) -> __m256i, ymm_reg: "vmovdqu {value}, [{at}]";
     load16(at) -> __m128i, xmm_reg: "vmovdqu {value}, [{at}]";
+    load4(at) -> __m128i, xmm_reg: "vmovd {value}, dword ptr [{at}]";
     load8(at) -> __m128i, xmm_reg: "vmovq {value}, [{at}]";
     load8_two(a, b) -> __m128i, xmm_reg: "vmovq {value}, [{a}]", "vmovhps {value}, {value}, [{b}]";
     load4_four(a, b, c, d) -> __m128i, xmm_reg: "vmovd {value}, dword ptr [{a}]", "vpinsrd {value}, {value}, dword ptr [{b}], 1",
@@ -179,30 +181,50 @@ macro_rules! load_small {
 load_small!(load_bytes, 1, load8, load1_eight: "vpinsrb", _mm256_cvtepu8_epi32);
 load_small!(load_halves, 2, load16, load2_eight: "vpinsrw", _mm256_cvtepu16_epi32);
 
+/// Whether each of eight lanes has the offset of the first one of its half. Lanes of a row of threads often load the
+/// same element of a matrix.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn repeated(offsets: &Row, first: usize) -> bool {
+    let all = eight(offsets, first);
+    _mm256_movemask_epi8(_mm256_cmpeq_epi32(all, _mm256_shuffle_epi32::<0>(all))) == -1
+}
+
 /// Loads the words of each lane, of which there are as many as [`has_words`] knows.
 ///
 /// # Safety
 /// The words at `host` plus each offset must be mapped.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn load_words<const N: usize>(host: *mut u8, offsets: &Row, rows: &mut [Row; N]) {
+pub(super) unsafe fn load_words<const N: usize, R: Rows>(host: *mut u8, offsets: &Row, rows: &mut R) {
     for first in (0..LANES).step_by(WIDTH) {
         let at = |lane: usize| host.wrapping_add(offsets.0[first + lane] as usize).cast_const();
         // SAFETY: The caller vouches for the words of each lane; where they are contiguous, those of eight lanes are
         // one range.
         unsafe {
             match N {
-                1 if contiguous(offsets, first, 4) => set_eight(&mut rows[0], first, load32(at(0))),
+                1 if contiguous(offsets, first, 4) => set_eight(rows.row(0), first, load32(at(0))),
+                1 if repeated(offsets, first) => {
+                    let both = joined(load4(at(0)), load4(at(4)));
+                    set_eight(rows.row(0), first, _mm256_shuffle_epi32::<0>(both));
+                }
                 1 => {
                     let low = load4_four(at(0), at(1), at(2), at(3));
                     let high = load4_four(at(4), at(5), at(6), at(7));
-                    set_eight(&mut rows[0], first, joined(low, high));
+                    set_eight(rows.row(0), first, joined(low, high));
                 }
                 2 => {
                     let even = joined(load8_two(at(0), at(1)), load8_two(at(4), at(5)));
                     let odd = joined(load8_two(at(2), at(3)), load8_two(at(6), at(7)));
                     let (even, odd) = (_mm256_castsi256_ps(even), _mm256_castsi256_ps(odd));
-                    set_eight(&mut rows[0], first, _mm256_castps_si256(_mm256_shuffle_ps::<0x88>(even, odd)));
-                    set_eight(&mut rows[1], first, _mm256_castps_si256(_mm256_shuffle_ps::<0xDD>(even, odd)));
+                    set_eight(rows.row(0), first, _mm256_castps_si256(_mm256_shuffle_ps::<0x88>(even, odd)));
+                    set_eight(rows.row(1), first, _mm256_castps_si256(_mm256_shuffle_ps::<0xDD>(even, odd)));
+                }
+                _ if repeated(offsets, first) => {
+                    let both = joined(load16(at(0)), load16(at(4)));
+                    set_eight(rows.row(0), first, _mm256_shuffle_epi32::<0x00>(both));
+                    set_eight(rows.row(1), first, _mm256_shuffle_epi32::<0x55>(both));
+                    set_eight(rows.row(2), first, _mm256_shuffle_epi32::<0xAA>(both));
+                    set_eight(rows.row(3), first, _mm256_shuffle_epi32::<0xFF>(both));
                 }
                 _ => {
                     let values = transposed([
@@ -211,22 +233,38 @@ pub(super) unsafe fn load_words<const N: usize>(host: *mut u8, offsets: &Row, ro
                         joined(load16(at(2)), load16(at(6))),
                         joined(load16(at(3)), load16(at(7))),
                     ]);
-                    for index in 0..4 {
-                        set_eight(&mut rows[index], first, values[index]);
-                    }
+                    set_eight(rows.row(0), first, values[0]);
+                    set_eight(rows.row(1), first, values[1]);
+                    set_eight(rows.row(2), first, values[2]);
+                    set_eight(rows.row(3), first, values[3]);
                 }
             }
         }
     }
 }
 
-/// Stores the words of each lane, of which there are as many as [`has_words`] knows, in the order of the lanes.
+/// Stores the words of the lanes in `select`, of which there are as many as [`has_words`] knows, in the order of the
+/// lanes: eight at once where all of them store, and else what `each` does for a lane.
 ///
 /// # Safety
 /// The words at `host` plus each offset must be mapped and writable.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn store_words<const N: usize>(host: *mut u8, offsets: &Row, rows: &[Row; N]) {
+pub(super) unsafe fn store_words<const N: usize>(
+    host: *mut u8,
+    offsets: &Row,
+    select: &Row,
+    rows: &[Row; N],
+    each: impl Fn(usize),
+) {
     for first in (0..LANES).step_by(WIDTH) {
+        let mut wanted = _mm256_movemask_ps(_mm256_castsi256_ps(eight(select, first))) as u32;
+        if wanted != 0xFF {
+            while wanted != 0 {
+                each(first + wanted.trailing_zeros() as usize);
+                wanted &= wanted - 1;
+            }
+            continue;
+        }
         let at = |lane: usize| host.wrapping_add(offsets.0[first + lane] as usize);
         // SAFETY: The caller vouches for the words of all lanes.
         unsafe {

@@ -10,6 +10,92 @@ use crate::row::{LANES, Row, lanes};
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod avx2;
 
+/// Rows that words are loaded into.
+trait Rows {
+    fn row(&mut self, index: usize) -> &mut Row;
+}
+
+impl<const N: usize> Rows for [Row; N] {
+    #[inline(always)]
+    fn row(&mut self, index: usize) -> &mut Row {
+        &mut self[index]
+    }
+}
+
+/// Rows of registers by their numbers.
+struct Picked<'r, const N: usize>(&'r mut [Row], [u16; N]);
+
+impl<const N: usize> Rows for Picked<'_, N> {
+    #[inline(always)]
+    fn row(&mut self, index: usize) -> &mut Row {
+        &mut self.0[usize::from(self.1[index])]
+    }
+}
+
+/// Loads `N` words for each lane.
+///
+/// # Safety
+/// The words at `host` plus each offset are in an allocation that its owner keeps mapped.
+#[inline(always)]
+unsafe fn load_rows<const N: usize, R: Rows>(host: *mut u8, offsets: &Row, rows: &mut R) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if avx2::has_words(N) && is_x86_feature_detected!("avx2") {
+        // SAFETY: The processor has AVX2, and the caller vouches for the words.
+        return unsafe { avx2::load_words::<N, _>(host, offsets, rows) };
+    }
+    for lane in 0..LANES {
+        for index in 0..N {
+            rows.row(index).0[lane] = load_word(host.wrapping_add(offsets.0[lane] as usize + 4 * index));
+        }
+    }
+}
+
+/// The words of one allocation that all lanes of a wave access, as most instructions do: nothing is to be chosen by a
+/// mask.
+pub struct AllLanes<'a> {
+    host: *mut u8,
+    offsets: &'a Row,
+    length: u32,
+    memory: PhantomData<&'a mut u8>,
+}
+
+impl AllLanes<'_> {
+    /// Loads `N` words of four bytes for each lane, each into a row of `rows`.
+    ///
+    /// # Panics
+    /// If the lanes do not access `N` words, or there are no such rows.
+    #[inline(always)]
+    pub fn load_words<const N: usize>(&self, rows: &mut [Row], places: [u16; N]) {
+        assert!(self.length as usize == 4 * N, "lanes access words");
+        // SAFETY: The words of all lanes are in an allocation that its owner keeps mapped, which was checked when the
+        // value was made.
+        unsafe { load_rows::<N, _>(self.host, self.offsets, &mut Picked(rows, places)) };
+    }
+
+    /// The bytes of `memory` from `base` on at the offsets of all lanes; none if they are not all in it.
+    #[inline(always)]
+    pub fn of_slice<'a>(memory: &'a mut [u8], base: u32, offsets: &'a Row, length: u32) -> Option<AllLanes<'a>> {
+        let (_, highest) = bounds(offsets);
+        let end = u64::from(base) + u64::from(highest) + u64::from(length);
+        if end > memory.len() as u64 {
+            return None;
+        }
+        let host = memory.as_mut_ptr().wrapping_add(base as usize);
+        Some(AllLanes { host, offsets, length, memory: PhantomData })
+    }
+}
+
+/// The lowest and the highest offset.
+#[inline(always)]
+fn bounds(offsets: &Row) -> (u32, u32) {
+    let (mut lowest, mut highest) = (u32::MAX, 0);
+    for lane in 0..LANES {
+        lowest = lowest.min(offsets.0[lane]);
+        highest = highest.max(offsets.0[lane]);
+    }
+    (lowest, highest)
+}
+
 /// Bytes of one allocation that the lanes of a wave access, each `length` bytes from an offset of its own on.
 pub struct LaneBytes<'a> {
     /// Where an offset of zero would be, which may be outside of the allocation.
@@ -38,6 +124,23 @@ fn extent(offsets: &Row, select: &Row) -> (Row, u32, u32) {
 }
 
 impl Port<'_> {
+    /// The bytes at `base` plus the offsets of all lanes; none if they are not all in one allocation that allows the
+    /// access.
+    #[inline(always)]
+    pub fn all_lanes<'s>(
+        &'s mut self,
+        base: u64,
+        offsets: &'s Row,
+        length: u32,
+        access: Access,
+    ) -> Option<AllLanes<'s>> {
+        let (lowest, highest) = bounds(offsets);
+        let all = (highest - lowest).checked_add(length)?;
+        let first = self.bytes(base.wrapping_add(u64::from(lowest)), all, access).ok()?;
+        let host = first.wrapping_sub(lowest as usize);
+        Some(AllLanes { host, offsets, length, memory: PhantomData })
+    }
+
     /// The bytes at `base` plus the offsets of the lanes in `select`, which is all ones or zero; none if they are not
     /// all in one allocation that allows the access, or if there is no such lane.
     #[inline(always)]
@@ -156,17 +259,9 @@ impl<'a> LaneBytes<'a> {
     #[inline(always)]
     pub fn load_words<const N: usize>(&self, rows: &mut [Row; N]) {
         assert!(self.length as usize == 4 * N, "lanes access words");
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        if avx2::has_words(N) && is_x86_feature_detected!("avx2") {
-            // SAFETY: The processor has AVX2. The words of all lanes are in an allocation that its owner keeps mapped,
-            // which was checked when the value was made.
-            return unsafe { avx2::load_words(self.host, &self.offsets, rows) };
-        }
-        for lane in 0..LANES {
-            for (index, row) in rows.iter_mut().enumerate() {
-                row.0[lane] = load_word(self.at(lane).wrapping_add(4 * index));
-            }
-        }
+        // SAFETY: The words of all lanes are in an allocation that its owner keeps mapped, which was checked when the
+        // value was made.
+        unsafe { load_rows::<N, _>(self.host, &self.offsets, rows) };
     }
 
     /// Stores the low byte of each lane.
@@ -210,22 +305,26 @@ impl<'a> LaneBytes<'a> {
     pub fn store_words<const N: usize>(&self, rows: &[Row; N]) {
         assert!(self.writable && self.length as usize == 4 * N, "lanes store words");
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        if avx2::has_words(N) && self.is_full() && is_x86_feature_detected!("avx2") {
+        if avx2::has_words(N) && is_x86_feature_detected!("avx2") {
+            let each = |lane: usize| self.store_lane(rows, lane);
             // SAFETY: The processor has AVX2, and the bytes of all lanes are in an allocation that its owner keeps
             // mapped, which was checked when the value was made; the allocation can be written.
-            return unsafe { avx2::store_words(self.host, &self.offsets, rows) };
+            return unsafe { avx2::store_words(self.host, &self.offsets, &self.select, rows, each) };
         }
-        self.store_each(rows);
+        for lane in lanes(self.select.to_mask()) {
+            self.store_lane(rows, lane);
+        }
     }
 
-    /// Stores lane by lane. Not inlined into code for newer processors, into which functions of iterators would not be,
-    /// either.
-    #[inline(never)]
-    fn store_each<const N: usize>(&self, rows: &[Row; N]) {
-        for lane in lanes(self.select.to_mask()) {
-            for (index, row) in rows.iter().enumerate() {
-                store_word(self.at(lane).wrapping_add(4 * index), row.0[lane]);
-            }
+    /// Stores the words of a lane.
+    #[inline(always)]
+    #[expect(
+        clippy::needless_range_loop,
+        reason = "functions of iterators are not inlined into code for newer processors"
+    )]
+    fn store_lane<const N: usize>(&self, rows: &[Row; N], lane: usize) {
+        for index in 0..N {
+            store_word(self.at(lane).wrapping_add(4 * index), rows[index].0[lane]);
         }
     }
 }
@@ -266,6 +365,10 @@ mod tests {
             Row::from_fn(|lane| 16 * lane as u32),
             Row::from_fn(|lane| 500 - 4 * lane as u32),
             Row::splat(20),
+            // Four lanes after each other load the same, or all but one do.
+            Row::from_fn(|lane| 48 * (lane as u32 / 4)),
+            Row::from_fn(|lane| 48 * (lane as u32 / 4) + u32::from(lane == 30)),
+            Row::from_fn(|lane| 16 * (lane as u32 / 8)),
             scattered(16),
             scattered(4),
             scattered(3),
@@ -299,6 +402,22 @@ mod tests {
                 bytes.store_words(&values);
             };
             let mut port = Port::new(&memory);
+            if mask == u32::MAX {
+                let mut rows = vec![Row::ZERO; 9];
+                let places = std::array::from_fn(|word| 7 - 2 * word as u16);
+                port.all_lanes(START, &offsets, length, Access::Load).unwrap().load_words::<N>(&mut rows, places);
+                AllLanes::of_slice(&mut slice[4..], 0, &offsets, length).unwrap();
+                let mut within = [Row::ZERO; 9];
+                AllLanes::of_slice(&mut slice, 0, &offsets, length).unwrap().load_words::<N>(&mut within, places);
+                assert_eq!(rows, within);
+                for lane in 0..LANES {
+                    assert_eq!(places.map(|place| rows[place as usize].0[lane]), expected(&mut one_by_one, lane));
+                }
+                let highest = offsets.0.iter().max().unwrap() + length;
+                assert!(AllLanes::of_slice(&mut slice, 2048 - highest, &offsets, length).is_some());
+                assert!(AllLanes::of_slice(&mut slice, 2049 - highest, &offsets, length).is_none());
+                assert!(port.all_lanes(START + 2049 - u64::from(highest), &offsets, length, Access::Load).is_none());
+            }
             check(&port.lanes(START, &offsets, &select, length, Access::Store).unwrap(), &mut one_by_one);
             check(&LaneBytes::of_slice(&mut slice, &offsets, &select, length).unwrap(), &mut one_by_one);
             for lane in lanes(mask) {

@@ -3,7 +3,7 @@
 //! An access is checked for its natural alignment and its bounds for all lanes at once; if that fails, lane by lane, so
 //! that a trap names the lane.
 
-use vireo_simt::{Access, LANES, LaneBytes, Row};
+use vireo_simt::{Access, AllLanes, LANES, LaneBytes, Mask, Row};
 
 mod bytes;
 mod copies;
@@ -117,10 +117,10 @@ pub(crate) fn list<'b>(block: &Block<'b>, inst: &Inst, count: usize) -> &'b [u16
     &block.program.lists[first..first + count]
 }
 
-/// The bytes of `N` words that the lanes of a path access, by the usual way: addresses in one allocation, aligned, and
-/// with equal upper halves. None where something is unusual.
+/// The `LENGTH` bytes, a power of two, that each lane of a path accesses, by the usual way: addresses in one
+/// allocation, aligned, and with equal upper halves. None where something is unusual.
 #[inline(always)]
-fn usual<'b, const N: usize>(
+fn usual<'b, const LENGTH: u32>(
     warp: &Warp,
     block: &'b mut Block<'_>,
     inst: &Inst,
@@ -131,12 +131,13 @@ fn usual<'b, const N: usize>(
         return None;
     }
     let first = usize::from(inst.sources[0]);
-    let (low, select, length) = (&warp.rows[first], &warp.select, 4 * N as u32);
-    let mut bits = inst.offset as u32;
+    let (low, select, length) = (&warp.rows[first], &warp.select, LENGTH);
+    // Bits are chosen before they are joined, so that the compiler tests a vector and joins none.
+    let mut bits = 0;
     for lane in 0..LANES {
-        bits |= low.0[lane] & select.0[lane];
+        bits |= low.0[lane] & select.0[lane] & (length - 1);
     }
-    if bits & (length - 1) != 0 {
+    if bits != 0 || inst.offset as u32 & (length - 1) != 0 {
         return None;
     }
     match shape.space {
@@ -171,14 +172,73 @@ fn row_of(list: &[u16], shape: Shape, word: usize) -> u16 {
     }
 }
 
+/// Loads words in all lanes to these rows by the usual way. Returns whether that was possible.
 #[inline(always)]
-fn load_usual<const N: usize>(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst, shape: Shape) -> bool {
-    let list = list(block, inst, shape.count as usize);
-    let mut rows = [Row::ZERO; N];
-    match usual::<N>(warp, block, inst, shape, Access::Load) {
-        Some(bytes) => bytes.load_words(&mut rows),
+fn load_all<const N: usize, const LENGTH: u32>(
+    warp: &mut Warp,
+    block: &mut Block<'_>,
+    inst: &Inst,
+    shape: Shape,
+    places: [u16; N],
+) -> bool {
+    if inst.sources[0] == NONE || inst.offset as u32 & (LENGTH - 1) != 0 {
+        return false;
+    }
+    let first = usize::from(inst.sources[0]);
+    // Results may have the places of addresses.
+    let low = warp.rows[first];
+    let mut bits = 0;
+    for lane in 0..LANES {
+        bits |= low.0[lane] & (LENGTH - 1);
+    }
+    if bits != 0 {
+        return false;
+    }
+    let bytes = match shape.space {
+        Space::Global => {
+            let high = &warp.rows[first + 1];
+            let of_first = high.0[0];
+            let mut differs = 0;
+            for lane in 0..LANES {
+                differs |= high.0[lane] ^ of_first;
+            }
+            if differs != 0 {
+                return false;
+            }
+            let base = (u64::from(of_first) << 32).wrapping_add(inst.offset as u64);
+            block.port.all_lanes(base, &low, LENGTH, Access::Load)
+        }
+        Space::Shared => AllLanes::of_slice(&mut block.shared, inst.offset as u32, &low, LENGTH),
+        _ => None,
+    };
+    match bytes {
+        Some(bytes) => bytes.load_words::<N>(&mut warp.rows, places),
         None => return false,
     }
+    true
+}
+
+#[inline(always)]
+fn load_usual<const N: usize, const LENGTH: u32>(
+    warp: &mut Warp,
+    block: &mut Block<'_>,
+    inst: &Inst,
+    shape: Shape,
+) -> bool {
+    let list = list(block, inst, shape.count as usize);
+    if warp.mask == Mask::MAX {
+        let (mut places, mut all) = ([0; N], true);
+        for word in 0..N {
+            places[word] = row_of(list, shape, word);
+            all &= list[word * 4 / shape.bytes as usize] != NONE;
+        }
+        if all {
+            return load_all::<N, LENGTH>(warp, block, inst, shape, places);
+        }
+    }
+    let Some(bytes) = usual::<LENGTH>(warp, block, inst, shape, Access::Load) else { return false };
+    let mut rows = [Row::ZERO; N];
+    bytes.load_words(&mut rows);
     for (word, row) in rows.iter().enumerate() {
         // A result that is not wanted has no row.
         if list[word * 4 / shape.bytes as usize] != NONE {
@@ -188,12 +248,41 @@ fn load_usual<const N: usize>(warp: &mut Warp, block: &mut Block<'_>, inst: &Ins
     true
 }
 
+/// Loads a byte or two of each lane by the usual way. Returns whether that was possible.
 #[inline(always)]
-fn store_usual<const N: usize>(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst, shape: Shape) -> bool {
+fn load_small(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst, shape: Shape) -> bool {
+    let register = list(block, inst, 1)[0];
+    let row = match shape.bytes {
+        1 => usual::<1>(warp, block, inst, shape, Access::Load).map(|bytes| bytes.load_u8()),
+        _ => usual::<2>(warp, block, inst, shape, Access::Load).map(|bytes| bytes.load_u16()),
+    };
+    let Some(mut row) = row else { return false };
+    if shape.is_signed {
+        let above = 32 - 8 * shape.bytes;
+        row = Row::from_fn(|lane| ((row.0[lane] << above) as i32 >> above) as u32);
+    }
+    if register != NONE {
+        warp.put(register, &row);
+    }
+    true
+}
+
+#[inline(always)]
+#[expect(clippy::needless_range_loop, reason = "functions of iterators are not inlined into code for newer processors")]
+fn store_usual<const N: usize, const LENGTH: u32>(
+    warp: &mut Warp,
+    block: &mut Block<'_>,
+    inst: &Inst,
+    shape: Shape,
+) -> bool {
     let list = list(block, inst, shape.count as usize);
-    match usual::<N>(warp, block, inst, shape, Access::Store) {
+    match usual::<LENGTH>(warp, block, inst, shape, Access::Store) {
         Some(bytes) => {
-            bytes.store_words::<N>(&std::array::from_fn(|word| *warp.row(row_of(list, shape, word))));
+            let mut rows = [Row::ZERO; N];
+            for word in 0..N {
+                rows[word] = *warp.row(row_of(list, shape, word));
+            }
+            bytes.store_words::<N>(&rows);
             true
         }
         None => false,
@@ -211,14 +300,17 @@ fn load_any(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     let shape = Shape::of(inst.number);
     if matches!(shape.bytes, 4 | 8) && shape.rows == 1 {
         let is_done = match shape.bytes * shape.count {
-            4 => load_usual::<1>(warp, block, inst, shape),
-            8 => load_usual::<2>(warp, block, inst, shape),
-            16 => load_usual::<4>(warp, block, inst, shape),
+            4 => load_usual::<1, 4>(warp, block, inst, shape),
+            8 => load_usual::<2, 8>(warp, block, inst, shape),
+            16 => load_usual::<4, 16>(warp, block, inst, shape),
             _ => false,
         };
         if is_done {
             return Next::Continue;
         }
+    }
+    if shape.count == 1 && shape.rows == 1 && shape.bytes <= 2 && load_small(warp, block, inst, shape) {
+        return Next::Continue;
     }
     load_slowly(warp, block, inst, shape)
 }
@@ -301,9 +393,9 @@ fn store_any(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     let shape = Shape::of(inst.number);
     if matches!(shape.bytes, 4 | 8) {
         let is_done = match shape.bytes * shape.count {
-            4 => store_usual::<1>(warp, block, inst, shape),
-            8 => store_usual::<2>(warp, block, inst, shape),
-            16 => store_usual::<4>(warp, block, inst, shape),
+            4 => store_usual::<1, 4>(warp, block, inst, shape),
+            8 => store_usual::<2, 8>(warp, block, inst, shape),
+            16 => store_usual::<4, 16>(warp, block, inst, shape),
             _ => false,
         };
         if is_done {

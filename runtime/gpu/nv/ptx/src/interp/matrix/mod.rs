@@ -14,6 +14,8 @@ use crate::generated::suffixes::Type;
 use crate::isa::Fragment;
 use crate::machine::{Block, Inst, Next, Warp};
 
+mod tiles;
+
 /// The type of the elements of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Element {
@@ -137,11 +139,20 @@ impl Product {
         })
     }
 
+    /// Registers of the second matrix if each one is a tile of [`tiles`].
+    fn tiles(self) -> Option<usize> {
+        let is_of_tiles = self.a == self.b && matches!(self.a, Element::Half | Element::Brain);
+        (is_of_tiles && matches!(self.columns, 8 | 16)).then_some(self.columns as usize / 8)
+    }
+
     /// Registers of the results, of both matrices and of the sums.
     pub(crate) fn registers(self) -> Option<[usize; 4]> {
+        let sums = |short: bool| if short { 2 } else { 4 };
+        if let Some(parts) = self.tiles() {
+            return Some([sums(self.short_results), 2 * parts, parts, sums(self.short_sums)]);
+        }
         let (a, b) = layouts(self.columns, self.a.bits())?;
         let words = |fragment: &Fragment, bits: u32| (fragment.elements() * bits / 32) as usize;
-        let sums = |short: bool| if short { 2 } else { 4 };
         Some([sums(self.short_results), words(a, self.a.bits()), words(b, self.b.bits()), sums(self.short_sums)])
     }
 }
@@ -186,26 +197,39 @@ pub(crate) fn matrix(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Nex
     if block.hook.is_some() {
         show_meeting(warp, block, &Row::splat(u32::MAX));
     }
-    let parts = Product::of(inst.number)
-        .and_then(|product| Some((product, product.registers()?, layouts(product.columns, product.a.bits())?)));
-    let Some((product, counts, (a_layout, b_layout))) = parts else { return Next::Trap };
+    let parts = Product::of(inst.number).and_then(|product| Some((product, product.registers()?)));
+    let Some((product, counts)) = parts else { return Next::Trap };
     let list = list(block, inst, counts.iter().sum());
     let mut lists = list;
     let mut taken = [&list[..0]; 4];
     for (taken, count) in taken.iter_mut().zip(counts) {
         (*taken, lists) = lists.split_at(count);
     }
+    let [result, sources @ ..] = taken;
+    let results = match product.tiles() {
+        Some(_) => tiles::product(warp, product, sources),
+        None => general(warp, product, sources),
+    };
+    for (register, row) in result.iter().zip(&results) {
+        warp.put(*register, row);
+    }
+    Next::Continue
+}
+
+/// The rows of the results of any product. Rows are those of the first matrix, of the second one and of the sums.
+fn general(warp: &Warp, product: Product, taken: [&[u16]; 3]) -> [Row; 4] {
+    let Some((a_layout, b_layout)) = layouts(product.columns, product.a.bits()) else { return [Row::ZERO; 4] };
     let rows = |of: &[u16]| of.iter().map(|row| *warp.row(*row)).collect::<Vec<Row>>();
     let columns = product.columns as usize;
     let (mut a, mut b, mut sums) = ([[0f64; 32]; 16], [[0f64; 8]; 32], [[0u32; 8]; 16]);
-    gather(&rows(taken[1]), a_layout, product.a.bits(), |row, column, word| {
+    gather(&rows(taken[0]), a_layout, product.a.bits(), |row, column, word| {
         a[row][column] = product.a.value(word);
     });
-    gather(&rows(taken[2]), b_layout, product.b.bits(), |row, column, word| {
+    gather(&rows(taken[1]), b_layout, product.b.bits(), |row, column, word| {
         b[row][column] = product.b.value(word);
     });
     let sum_bits = if product.short_sums { 16 } else { 32 };
-    gather(&rows(taken[3]), &fragments::ACCUMULATOR_16X8, sum_bits, |row, column, word| {
+    gather(&rows(taken[2]), &fragments::ACCUMULATOR_16X8, sum_bits, |row, column, word| {
         sums[row][column] = word;
     });
     let kind = Sums {
@@ -231,10 +255,7 @@ pub(crate) fn matrix(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Nex
             results[element / per_word].0[lane] |= bits << (element % per_word * 16);
         }
     }
-    for (register, row) in taken[0].iter().zip(&results) {
-        warp.put(*register, row);
-    }
-    Next::Continue
+    results
 }
 
 /// Rows of matrices of 8 by 8 halves from shared memory, whose addresses lanes have in turn. The number says how many
