@@ -14,6 +14,7 @@ use crate::crew::{Crew, Op, Progress};
 use crate::image::Launch;
 use crate::launch;
 use crate::module::Function;
+use crate::poisoned::Uses;
 use crate::system::System;
 use crate::transfer::{Copy, Fill};
 use crate::user_object::Kept;
@@ -217,6 +218,9 @@ impl Exec {
             before.extend(last.iter().cloned());
             add(system, stream, crew, &nodes, &before)
         });
+        if let Some(poisoned) = &system.poisoned {
+            poisoned.note(&end, Uses::Any);
+        }
         *last = Some(end);
         if !self.kept.is_empty() {
             // Objects that it keeps live until the launch is done, also if it is destroyed before.

@@ -21,6 +21,7 @@ mod launch;
 mod memory;
 mod module;
 mod options;
+mod poisoned;
 mod reports;
 mod sanitizer;
 mod system;

@@ -25,6 +25,7 @@ use crate::graph::{Exec, Graph};
 use crate::memory::Memory;
 use crate::module::{Function, LibraryKernel, LinkState, Module, SharedLibrary};
 use crate::options::{Options, OptionsError, VARIABLE};
+use crate::poisoned::PoisonedHost;
 use crate::reports::tell;
 use crate::sanitizer;
 use crate::user_object::UserObject;
@@ -123,6 +124,8 @@ pub(crate) struct System {
     pub(crate) links: Handles<LinkState>,
     pub(crate) user_objects: Handles<UserObject>,
     pub(crate) captures: Captures,
+    /// The host memory of pending operations, if the options ask for it.
+    pub(crate) poisoned: Option<PoisonedHost>,
     ids: AtomicU64,
     trace: Option<WrittenTrace<BufWriter<File>>>,
     /// Calls so far of the functions that are to fail.
@@ -237,6 +240,7 @@ impl System {
             links: Handles::new(12 << 44),
             user_objects: Handles::new(13 << 44),
             captures: Captures::default(),
+            poisoned: options.has_poisoned_host.then(PoisonedHost::default),
             // The first ones are those of default streams.
             ids: AtomicU64::new(8),
             trace,
