@@ -5,6 +5,7 @@ use std::sync::Arc;
 use vireo_cuda::attributes::DeviceAttribute;
 use vireo_cuda::result::CuResult;
 use vireo_cuda::types::{LAUNCH_PARAM_BUFFER_POINTER, LAUNCH_PARAM_BUFFER_SIZE, LAUNCH_PARAM_END};
+use vireo_soft::clock;
 
 use crate::api::Outcome;
 use crate::context::Task;
@@ -179,7 +180,10 @@ pub(crate) fn blocks_per_multiprocessor(device: &Device, kernel: &Kernel, thread
 pub(crate) fn task(system: &'static System, function: Arc<Function>, launch: Launch, stream: u64) -> Task {
     Box::new(move |known| {
         let environment = Environment { system, context: function.module.context.clone() };
-        function.module.image.launch(function.index, &launch, &environment, (stream, known))?;
+        let begin = clock::now();
+        let run = function.module.image.launch(function.index, &launch, &environment, (stream, known));
+        system.trace.iter().for_each(|trace| trace.work(&function.kernel().name, stream, begin));
+        run?;
         Ok(Progress::Done)
     })
 }

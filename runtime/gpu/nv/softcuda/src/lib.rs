@@ -9,6 +9,7 @@
 
 mod abi;
 mod api;
+mod call_trace;
 mod callback;
 mod capture;
 mod context;
