@@ -13,6 +13,8 @@ use crate::api::Outcome;
 use crate::context::{Context, Event, Stream, StreamKind};
 use crate::crew::Op;
 use crate::graph::{Graph, Node, NodeKind, task};
+use crate::memory::Memory;
+use crate::poisoned::{Uses, uses_of_parameters};
 use crate::system::System;
 
 /// A capture.
@@ -204,17 +206,34 @@ fn is_joined(capture: &Capture) -> bool {
 ///
 /// # Errors
 /// STREAM_CAPTURE_INVALIDATED, or STREAM_CAPTURE_IMPLICIT for the legacy default stream.
-pub(crate) fn submit(system: &'static System, stream: &Stream, kind: NodeKind) -> Outcome<Option<Arc<Op>>> {
+pub(crate) fn submit(system: &'static System, stream: &Stream, mut kind: NodeKind) -> Outcome<Option<Arc<Op>>> {
     if let Some(capture) = system.captures.of(stream) {
         capture.check()?;
         capture.add(system, stream, kind);
         return Ok(None);
     }
     system.captures.refuse(stream)?;
-    Ok(Some(match task(system, stream, &kind) {
+    if let (NodeKind::Copy(_, Some(copy)), Some(poisoned)) = (&mut kind, &system.poisoned) {
+        copy.poison(poisoned);
+    }
+    let op = match task(system, stream, &kind) {
         Some(task) => stream.submit(task),
         None => stream.submit_marker([]),
-    }))
+    };
+    if let Some(poisoned) = &system.poisoned {
+        poisoned.note(&op, uses(&system.memory, &kind));
+    }
+    Ok(Some(op))
+}
+
+/// The host memory that the work of a node may use.
+fn uses(memory: &Memory, kind: &NodeKind) -> Uses {
+    match kind {
+        NodeKind::Kernel(node) => uses_of_parameters(memory, &node.launch.parameters),
+        NodeKind::Copy(_, copy) => Uses::Ranges(copy.iter().flat_map(|copy| copy.host_ranges()).collect()),
+        NodeKind::Host(_) | NodeKind::Child(_) => Uses::Any,
+        NodeKind::Empty | NodeKind::Fill(..) | NodeKind::Record(_) | NodeKind::Wait(_) => Uses::Ranges(Vec::new()),
+    }
 }
 
 /// Lets an event record what a stream has so far, whether it is captured or not.

@@ -5,6 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use vireo_cuda::result::CuResult;
+use vireo_soft::clock;
 
 use crate::api::Outcome;
 use crate::callback::is_calling_back;
@@ -46,10 +47,11 @@ const ENDING: [CuResult; 11] = [
 /// Passes a call.
 pub(crate) fn entry(symbol: &'static str, per_thread: bool, call: impl FnOnce() -> Outcome) -> CuResult {
     let _call = system().ok().map(|system| system.crew.call());
+    let begin = clock::now();
     let status = pass(symbol, || with_per_thread(per_thread, call));
     let status = status.err().unwrap_or(CuResult::SUCCESS);
-    if let Ok(system) = system() {
-        system.trace_call(symbol, status);
+    if let Ok(Some(trace)) = system().map(|system| &system.trace) {
+        trace.call(symbol, begin, status);
     }
     status
 }
@@ -81,8 +83,8 @@ fn pass(symbol: &'static str, call: impl FnOnce() -> Outcome) -> Outcome {
 /// A call of a function that is not implemented.
 pub(crate) fn refused(symbol: &'static str) -> CuResult {
     tell_once(symbol, "it is not implemented");
-    if let Ok(system) = system() {
-        system.trace_call(symbol, CuResult::ERROR_NOT_SUPPORTED);
+    if let Ok(Some(trace)) = system().map(|system| &system.trace) {
+        trace.call(symbol, clock::now(), CuResult::ERROR_NOT_SUPPORTED);
     }
     CuResult::ERROR_NOT_SUPPORTED
 }

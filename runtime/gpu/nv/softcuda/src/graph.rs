@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use vireo_cuda::result::CuResult;
 use vireo_cuda::types::{Copy3d, GraphNodeType, HostNodeParams, MemsetNodeParams};
+use vireo_soft::clock;
 
 use crate::api::Outcome;
 use crate::callback::Callback;
@@ -14,6 +15,7 @@ use crate::crew::{Crew, Op, Progress};
 use crate::image::Launch;
 use crate::launch;
 use crate::module::Function;
+use crate::poisoned::Uses;
 use crate::system::System;
 use crate::transfer::{Copy, Fill};
 use crate::user_object::Kept;
@@ -217,6 +219,9 @@ impl Exec {
             before.extend(last.iter().cloned());
             add(system, stream, crew, &nodes, &before)
         });
+        if let Some(poisoned) = &system.poisoned {
+            poisoned.note(&end, Uses::Any);
+        }
         *last = Some(end);
         if !self.kept.is_empty() {
             // Objects that it keeps live until the launch is done, also if it is destroyed before.
@@ -262,14 +267,18 @@ pub(crate) fn task(system: &'static System, stream: &Stream, kind: &NodeKind) ->
         NodeKind::Copy(_, copy) => {
             let copy = copy.clone()?;
             Some(Box::new(move |known| {
+                let begin = clock::now();
                 copy.run(&system.memory, origin, known);
+                system.trace.iter().for_each(|trace| trace.work("copy", origin.1, begin));
                 Ok(Progress::Done)
             }))
         }
         NodeKind::Fill(_, fill) => {
             let fill = fill.clone()?;
             Some(Box::new(move |known| {
+                let begin = clock::now();
                 fill.run(&system.memory, origin, known);
+                system.trace.iter().for_each(|trace| trace.work("fill", origin.1, begin));
                 Ok(Progress::Done)
             }))
         }

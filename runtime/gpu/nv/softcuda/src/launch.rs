@@ -5,6 +5,7 @@ use std::sync::Arc;
 use vireo_cuda::attributes::DeviceAttribute;
 use vireo_cuda::result::CuResult;
 use vireo_cuda::types::{LAUNCH_PARAM_BUFFER_POINTER, LAUNCH_PARAM_BUFFER_SIZE, LAUNCH_PARAM_END};
+use vireo_soft::clock;
 
 use crate::api::Outcome;
 use crate::context::Task;
@@ -197,7 +198,10 @@ pub(crate) fn task(system: &'static System, function: Arc<Function>, launch: Lau
         let environment = Environment { system, context: function.module.context.clone() };
         let device = &system.devices[environment.context.device as usize];
         let resident = resident_blocks(device, &function, &launch);
-        function.module.image.launch(function.index, &launch, resident, &environment, (stream, known))?;
+        let begin = clock::now();
+        let run = function.module.image.launch(function.index, &launch, resident, &environment, (stream, known));
+        system.trace.iter().for_each(|trace| trace.work(&function.kernel().name, stream, begin));
+        run?;
         Ok(Progress::Done)
     })
 }

@@ -9,6 +9,7 @@
 
 mod abi;
 mod api;
+mod call_trace;
 mod callback;
 mod capture;
 mod context;
@@ -21,6 +22,7 @@ mod launch;
 mod memory;
 mod module;
 mod options;
+mod poisoned;
 mod reports;
 mod sanitizer;
 mod system;

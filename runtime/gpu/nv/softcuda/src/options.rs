@@ -68,6 +68,8 @@ pub struct Options {
     pub version: u32,
     /// The order of work.
     pub order: WorkOrder,
+    /// Whether pinned memory that a pending copy is to write has a pattern until the copy is done.
+    pub has_poisoned_host: bool,
     /// Threads that run the blocks of a kernel; 0 for as many as the machine has cores.
     pub threads: u32,
     /// Calls that fail.
@@ -90,6 +92,7 @@ impl Default for Options {
             bounds: Bounds::default(),
             version: 12_090,
             order: WorkOrder::default(),
+            has_poisoned_host: false,
             threads: 0,
             faults: Vec::new(),
             timeout: None,
@@ -143,7 +146,7 @@ fn duration(value: &str) -> Result<Duration, OptionsError> {
 impl FromStr for Options {
     type Err = OptionsError;
 
-    /// Reads what [`VARIABLE`] may hold, such as `devices=2,sm=89,memory=8GiB,pools=off,order=random:7`,
+    /// Reads what [`VARIABLE`] may hold, such as `devices=2,sm=89,memory=8GiB,pools=off,order=random:7,host=poisoned`,
     /// `fail=cuLaunchKernel:7:700,timeout=10s,bounds=granule` or
     /// `threads=1,version=12040,trace=calls.txt,sanitize=memory+race+init`; each name that is absent has its default,
     /// and `fail` may come more than once.
@@ -169,6 +172,7 @@ impl FromStr for Options {
                         _ => setting.choice(&[("ready", WorkOrder::Ready), ("random", WorkOrder::Random(0))])?,
                     }
                 }
+                "host" => options.has_poisoned_host = setting.choice(&[("plain", false), ("poisoned", true)])?,
                 "threads" => options.threads = setting.number()?,
                 "fail" => options.faults.push(fault(setting.value)?),
                 "timeout" => options.timeout = Some(duration(setting.value)?),
@@ -213,7 +217,7 @@ mod tests {
 
     #[test]
     fn options_are_read() {
-        let text = "devices=2,sm=89,memory=1GiB,pools=off,bounds=granule,version=12040,order=random:7,threads=1,\
+        let text = "devices=2,sm=89,memory=1GiB,pools=off,bounds=granule,version=12040,order=random:7,host=poisoned,threads=1,\
                     fail=cuLaunchKernel:7:700,fail=cuMemAlloc:1:2,timeout=500ms,sanitize=all+race-same-value,trace=calls.txt";
         let expected = Options {
             devices: 2,
@@ -223,6 +227,7 @@ mod tests {
             bounds: Bounds::Granule,
             version: 12_040,
             order: WorkOrder::Random(7),
+            has_poisoned_host: true,
             threads: 1,
             faults: vec![
                 Fault { function: "cuLaunchKernel".to_string(), call: 7, status: 700 },
@@ -247,6 +252,7 @@ mod tests {
             ("pools=no", "pools: `no` is not on or off"),
             ("bounds=no", "bounds: `no` is not exact, vector or granule"),
             ("order=random:x", "order: `x` is not a seed"),
+            ("host=poison", "host: `poison` is not plain or poisoned"),
             ("order=any", "order: `any` is not ready or random"),
             ("fail=cuInit:1", "fail: `cuInit:1` is not FUNCTION:CALL:STATUS"),
             ("fail=cuInit:1:77", "fail: `cuInit:1:77` is not FUNCTION:CALL:STATUS"),

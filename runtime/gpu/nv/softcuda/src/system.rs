@@ -2,8 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -15,9 +13,9 @@ use vireo_cuda::types::{CuDevice, CuStream, STREAM_LEGACY, STREAM_PER_THREAD};
 use vireo_simt::Pool;
 use vireo_simt::sanitize::{Report, Sanitizer, Warning};
 use vireo_soft::handles::Handles;
-use vireo_soft::trace::WrittenTrace;
 
 use crate::api::Outcome;
+use crate::call_trace::CallTrace;
 use crate::capture::Captures;
 use crate::context::{Context, Event, Stream, StreamKind};
 use crate::crew::Crew;
@@ -25,6 +23,7 @@ use crate::graph::{Exec, Graph};
 use crate::memory::Memory;
 use crate::module::{Function, LibraryKernel, LinkState, Module, SharedLibrary};
 use crate::options::{Options, OptionsError, VARIABLE};
+use crate::poisoned::PoisonedHost;
 use crate::reports::tell;
 use crate::sanitizer;
 use crate::user_object::UserObject;
@@ -123,8 +122,11 @@ pub(crate) struct System {
     pub(crate) links: Handles<LinkState>,
     pub(crate) user_objects: Handles<UserObject>,
     pub(crate) captures: Captures,
+    /// The host memory of pending operations, if the options ask for it.
+    pub(crate) poisoned: Option<PoisonedHost>,
     ids: AtomicU64,
-    trace: Option<WrittenTrace<BufWriter<File>>>,
+    /// The trace of calls, if the options ask for one.
+    pub(crate) trace: Option<CallTrace>,
     /// Calls so far of the functions that are to fail.
     calls: Vec<AtomicU64>,
 }
@@ -209,10 +211,7 @@ impl System {
             Device { rows, name, primary: Mutex::default(), default_pool: pool, pool: AtomicU64::new(pool) }
         };
         let devices = (0..options.devices).map(device).collect();
-        let trace = options.trace.as_ref().and_then(|path| {
-            let file = File::create(path).inspect_err(|error| tell(format_args!("{}: {error}", path.display())));
-            file.ok().map(|file| WrittenTrace::new(Box::new(BufWriter::new(file))))
-        });
+        let trace = options.trace.as_deref().and_then(CallTrace::to_file);
         System {
             memory: Memory::new(options.devices, options.memory, options.bounds, sanitizer::of_options(options)),
             crew: Crew::new(options.order),
@@ -232,6 +231,7 @@ impl System {
             links: Handles::new(12 << 44),
             user_objects: Handles::new(13 << 44),
             captures: Captures::default(),
+            poisoned: options.has_poisoned_host.then(PoisonedHost::default),
             // The first ones are those of default streams.
             ids: AtomicU64::new(8),
             trace,
@@ -308,16 +308,6 @@ impl System {
         ended.for_each(|(handle, _)| drop(self.events.remove(handle)));
         self.memory.free_all(context.handle());
         self.contexts.remove(context.handle());
-    }
-
-    /// Writes a line of the trace.
-    pub(crate) fn trace_call(&self, symbol: &str, status: CuResult) {
-        if let Some(trace) = &self.trace {
-            trace.write(|file| {
-                writeln!(file, "{symbol} {}", status.0)?;
-                file.flush()
-            });
-        }
     }
 
     /// The status that this call of a function is to fail with, if it is.

@@ -13,6 +13,7 @@ use vireo_soft::memory::map::Allocation;
 
 use crate::api::Outcome;
 use crate::memory::{Memory, Sort};
+use crate::poisoned::{PoisonedHost, check};
 use crate::sanitizer::{Transfers, unwritten_byte};
 
 /// Bytes that are staged at most; the source of a larger copy has to stay until it is done, as pinned memory does.
@@ -43,6 +44,8 @@ pub(crate) struct Copy {
     size: [u64; 3],
     /// The bytes of the source, if they were copied when it was submitted.
     staged: Option<Arc<[u8]>>,
+    /// Whether the target has a pattern since it was submitted.
+    is_poisoned: bool,
 }
 
 /// One side as a program describes it: an address, and the memory that it has to be in.
@@ -128,7 +131,7 @@ impl Copy {
         let (to, from) = (to.side(memory, size)?, from.side(memory, size)?);
         let total = size[0].checked_mul(size[1]).and_then(|bytes| bytes.checked_mul(size[2]));
         let total = total.ok_or(CuResult::ERROR_INVALID_VALUE)?;
-        let mut copy = Copy { to, from, size, staged: None };
+        let mut copy = Copy { to, from, size, staged: None, is_poisoned: false };
         if stage && copy.from.is_pageable && total <= MAX_STAGED {
             let mut bytes = vec![0u8; total as usize];
             let start = bytes.as_mut_ptr().expose_provenance() as u64;
@@ -142,6 +145,23 @@ impl Copy {
     /// Whether a side is memory of the program that nothing pins.
     pub(crate) fn is_pageable(&self) -> bool {
         self.to.is_pageable || self.from.is_pageable && self.staged.is_none()
+    }
+
+    /// Fills the target, if it is pinned and the program goes on before the copy is done.
+    pub(crate) fn poison(&mut self, host: &PoisonedHost) {
+        let [length, rows, layers] = self.size;
+        if self.to.is_pinned && rows == 1 && layers == 1 && !self.is_pageable() {
+            // SAFETY: `new` found the target in an allocation, which is kept here.
+            self.is_poisoned = unsafe { host.poison(self.to.start, length) };
+        }
+    }
+
+    /// The host memory that it reads and writes.
+    pub(crate) fn host_ranges(&self) -> Vec<(u64, u64)> {
+        let [width, rows, layers] = self.size;
+        let range = |side: &Side| (side.start, (layers - 1) * side.layer + (rows - 1) * side.pitch + width);
+        let from = (self.from.allocation.is_some() && self.staged.is_none()).then_some(&self.from);
+        [Some(&self.to), from].into_iter().flatten().map(range).collect()
     }
 
     /// Calls back with the index of each row and the address of its source, and copies from there to where that says.
@@ -166,6 +186,10 @@ impl Copy {
 
     /// Copies, in a stream of a device, after what is known to be done.
     pub(crate) fn run(&self, memory: &Memory, origin: (u32, u64), known: &mut Known) {
+        if self.is_poisoned {
+            // SAFETY: `new` found the target in an allocation, which is kept here.
+            unsafe { check(self.to.start, self.size[0], origin.1) };
+        }
         let name = match (self.to.is_host(), self.from.is_host()) {
             (false, true) => "a copy from the host",
             (true, false) => "a copy to the host",

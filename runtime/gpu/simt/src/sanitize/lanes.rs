@@ -14,7 +14,7 @@ use crate::memory::{Access, RowAccess, Space};
 use crate::row::{LANES, Mask, lanes};
 
 /// Words of a wave at most.
-const MOST_WORDS: usize = 1 << 16;
+pub(super) const MOST_WORDS: usize = 1 << 16;
 /// Accesses to a word that are told apart at most.
 const MOST_RECORDS: usize = 16;
 
@@ -263,4 +263,120 @@ pub fn stores_to_one_address<'v>(
         }
     }
     same
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An access of four bytes by lanes, all at one address. Returns the conflicts as lanes and whether they are
+    /// harmless.
+    fn access(
+        wave: &mut WaveLanes,
+        kind: Access,
+        mask: Mask,
+        address: u64,
+        changed: Option<u64>,
+    ) -> Vec<(u32, u32, bool)> {
+        let addresses = [address; LANES];
+        let atomic = kind == Access::Atomic;
+        let (instruction, length, space) = (1, 4, Space::Group);
+        let access = RowAccess {
+            instruction,
+            wave: 0,
+            mask,
+            scalar: false,
+            addresses: &addresses,
+            length,
+            access: kind,
+            atomic,
+            space,
+        };
+        let mut found = Vec::new();
+        let changed = changed.map(|bytes| [bytes; LANES]);
+        assert!(wave.visit(&access, mask, changed.as_ref(), |conflict| {
+            found.push((conflict.lane, conflict.other_lane, conflict.is_harmless));
+        }));
+        found
+    }
+
+    #[test]
+    fn lanes_race_until_they_meet() {
+        let mut wave = WaveLanes::default();
+        assert_eq!(access(&mut wave, Access::Store, 1, 0, None), []);
+        assert_eq!(access(&mut wave, Access::Load, 1, 0, None), []);
+        assert_eq!(access(&mut wave, Access::Load, 0b110, 0, None), [(1, 0, false), (2, 0, false)]);
+        // Lanes 0 and 1 meet; lane 2 is still on its own, and its load races with the next store.
+        wave.meet(0b11, u32::MAX);
+        assert_eq!(access(&mut wave, Access::Store, 1, 0, None), [(0, 2, false)]);
+        // Lane 1 passes on its knowledge.
+        wave.meet(0b111, u32::MAX);
+        wave.meet(0b1100, u32::MAX);
+        assert_eq!(access(&mut wave, Access::Load, 0b1000, 0, None), []);
+        assert_eq!(access(&mut wave, Access::Load, 0b1_0000, 0, None), [(4, 0, false)]);
+        wave.meet(u32::MAX, u32::MAX);
+        assert!(wave.words.is_empty());
+        assert_eq!(access(&mut wave, Access::Store, 1 << 31, 0, None), []);
+    }
+
+    #[test]
+    fn bytes_next_to_each_other_do_not_race_and_equal_values_are_harmless() {
+        let mut wave = WaveLanes::default();
+        access(&mut wave, Access::Store, 1, 2, Some(0b1111));
+        assert_eq!(access(&mut wave, Access::Store, 2, 6, None), []);
+        assert_eq!(access(&mut wave, Access::Store, 4, 5, None), [(2, 1, false)]);
+        let mut wave = WaveLanes::default();
+        access(&mut wave, Access::Store, 1, 0, Some(0b1111));
+        assert_eq!(access(&mut wave, Access::Store, 2, 0, Some(0)), [(1, 0, true)]);
+        assert_eq!(access(&mut wave, Access::Load, 4, 0, None), [(2, 0, false)]);
+        assert_eq!(access(&mut wave, Access::Store, 1, 0, Some(1)).len(), 1);
+    }
+
+    #[test]
+    fn atomic_accesses_order_lanes() {
+        let mut wave = WaveLanes::default();
+        access(&mut wave, Access::Store, 1, 0, None);
+        assert_eq!(access(&mut wave, Access::Atomic, 0b11, 8, None), []);
+        assert_eq!(access(&mut wave, Access::Atomic, 0b10, 8, None), []);
+        assert_eq!(access(&mut wave, Access::Load, 0b10, 0, None), []);
+        assert_eq!(access(&mut wave, Access::Load, 0b100, 0, None), [(2, 0, false)]);
+        wave.acquire(0b1000);
+        assert_eq!(access(&mut wave, Access::Load, 0b1000, 0, None), []);
+        // A load that is not atomic races with an atomic access.
+        assert_eq!(access(&mut wave, Access::Load, 0b1_0000, 8, None).len(), 1);
+    }
+
+    #[test]
+    fn the_table_is_bounded() {
+        let mut wave = WaveLanes::default();
+        for word in 0..MOST_WORDS as u64 {
+            access(&mut wave, Access::Load, 1, 4 * word, None);
+        }
+        let addresses = [0; LANES];
+        let (access, space) = (Access::Load, Space::Group);
+        let row = RowAccess {
+            instruction: 1,
+            wave: 0,
+            mask: 1,
+            scalar: false,
+            addresses: &addresses,
+            length: 4,
+            access,
+            atomic: false,
+            space,
+        };
+        assert!(!wave.visit(&row, 1, None, |_| {}));
+        assert_eq!(wave.words.len(), 1);
+    }
+
+    #[test]
+    fn different_values_are_worse_than_equal_ones() {
+        let mut addresses = [0; LANES];
+        addresses[3] = 4;
+        let bytes: [[u8; 1]; LANES] = std::array::from_fn(|lane| [u8::from(lane == 5)]);
+        let find = |mask: Mask| stores_to_one_address(&addresses, mask, |lane| &bytes[lane]);
+        assert_eq!(find(0b1001), None);
+        assert_eq!(find(0b11), Some(([0, 1], true)));
+        assert_eq!(find(0b10_0011), Some(([0, 5], false)));
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::groups::GroupChecker;
 use super::known::Released;
-use super::lanes::LaneConflict;
+use super::lanes::{LaneConflict, MOST_WORDS};
 use super::report::{Finding, OtherAccess, Report};
 use super::state::{State, lock};
 use super::warning::Unchecked;
@@ -113,7 +113,7 @@ impl GroupChecker<'_> {
         let Some(lanes) = self.lanes.get_mut(access.wave as usize) else { return };
         let mut conflicts: Vec<LaneConflict> = Vec::new();
         if !lanes.visit(access, allowed, changed, |conflict| conflicts.push(conflict)) {
-            state.reports.warn(Unchecked::EarlierAccesses, Some(self.kernel()), u32::MAX.into());
+            state.reports.warn(Unchecked::EarlierAccesses, Some(self.kernel()), MOST_WORDS as u64);
         }
         for conflict in conflicts {
             let finding = match (conflict.is_harmless, access.space) {

@@ -16,9 +16,10 @@ use crate::api::{Out, Outcome};
 use crate::callback::Callback;
 use crate::capture::{self, Capture};
 use crate::context::{Stream, StreamKind};
-use crate::crew::Progress;
+use crate::crew::{Op, Progress};
 use crate::graph::Vouched;
-use crate::system::{current, stream, system};
+use crate::poisoned::Uses;
+use crate::system::{System, current, stream, system};
 
 /// Modes of captures are below this.
 const CAPTURE_MODES: u32 = 3;
@@ -95,7 +96,7 @@ pub(crate) unsafe fn cuStreamAddCallback(
     system.captures.refuse(&found)?;
     let callback = callback.filter(|_| flags == 0).ok_or(CuResult::ERROR_INVALID_VALUE)?;
     let (context, data, call) = (found.context.clone(), Vouched(data), Callback::new());
-    found.submit_always(Box::new(move |known| {
+    let op = found.submit_always(Box::new(move |known| {
         // The program may learn from the function what is done.
         system.crew.learn(known);
         let status = context.status().err().unwrap_or(CuResult::SUCCESS);
@@ -103,6 +104,7 @@ pub(crate) unsafe fn cuStreamAddCallback(
         call.run(|| unsafe { callback(handle, status, data.get()) });
         Progress::Done
     }));
+    note_any(system, &op);
     Ok(())
 }
 
@@ -254,6 +256,13 @@ pub(crate) unsafe fn cuThreadExchangeStreamCaptureMode(mode: *mut u32) -> Outcom
     Ok(())
 }
 
+/// Notes that an operation may use any memory of the host.
+fn note_any(system: &System, op: &Arc<Op>) {
+    if let Some(poisoned) = &system.poisoned {
+        poisoned.note(op, Uses::Any);
+    }
+}
+
 /// Whether a value is what a wait is for, where `bits` bits count.
 fn is_reached(value: u64, wanted: u64, mode: u32, bits: u32) -> bool {
     match mode {
@@ -296,7 +305,7 @@ fn wait_value(handle: CuStream, address: u64, value: u64, flags: u32, bits: u32)
     }
     let read = word(address, bits)?;
     let is_there = move || is_reached(read(), value, flags, bits);
-    found.submit(Box::new(move |known| {
+    let op = found.submit(Box::new(move |known| {
         if !is_there() {
             return Ok(Progress::Waiting);
         }
@@ -304,6 +313,7 @@ fn wait_value(handle: CuStream, address: u64, value: u64, flags: u32, bits: u32)
         known.join(&system.crew.known_to_host());
         Ok(Progress::Done)
     }));
+    note_any(system, &op);
     Ok(())
 }
 
@@ -311,7 +321,7 @@ fn write_value(handle: CuStream, address: u64, value: u64, bits: u32) -> Outcome
     let (system, found) = stream(handle)?;
     system.captures.refuse(&found)?;
     let read = word(address, bits)?;
-    found.submit(Box::new(move |known| {
+    let op = found.submit(Box::new(move |known| {
         let _kept = &read;
         if let Some(sanitizer) = &system.memory.sanitizer {
             sanitizer.written(address, u64::from(bits / 8));
@@ -330,6 +340,7 @@ fn write_value(handle: CuStream, address: u64, value: u64, bits: u32) -> Outcome
         }
         Ok(Progress::Done)
     }));
+    note_any(system, &op);
     Ok(())
 }
 

@@ -8,5 +8,6 @@ mod exports;
 mod kernels;
 mod options;
 mod order;
+mod poisoned;
 mod seeds;
 mod support;

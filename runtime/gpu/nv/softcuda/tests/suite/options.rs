@@ -57,6 +57,37 @@ fn the_machine_is_as_the_options_say() {
     }
 }
 
+/// The trace opens as JSON once the array is ended, with calls and the work of streams.
+#[test]
+fn a_trace_of_events_has_calls_and_work() {
+    let trace = std::env::temp_dir().join(format!("softcuda-{}.json", std::process::id()));
+    if !is_child("options::a_trace_of_events_has_calls_and_work", &format!("trace={}", trace.display())) {
+        let text = std::fs::read_to_string(&trace).expect("the trace");
+        std::fs::remove_file(&trace).expect("the trace");
+        let events: Vec<&str> = text.strip_prefix("[\n").expect("an array").lines().collect();
+        assert!(events.iter().all(|event| event.starts_with('{') && event.ends_with("},")), "{text}");
+        let find = |start: &str| events.iter().find(|event| event.starts_with(start)).expect(start);
+        assert!(
+            find(r#"{"name":"cuInit","ph":"X","ts":"#).ends_with(r#""pid":1,"tid":1,"args":{"status":0}},"#),
+            "{text}"
+        );
+        assert!(find(r#"{"name":"add","ph":"X","ts":"#).ends_with(r#""pid":2,"tid":1},"#), "{text}");
+        find(r#"{"name":"fill","ph":"X","ts":"#);
+        return;
+    }
+    // SAFETY: the pointers are those of values; the kernel has these parameters.
+    unsafe {
+        ok(cuInit(0));
+        get(|context: *mut CuContext| cuCtxCreate_v2(context, 0, CuDevice(0)));
+        let module = get(|module| cuModuleLoadData(module, TEXT.as_ptr().cast()));
+        let function = get(|function| cuModuleGetFunction(function, module, c"add".as_ptr().cast()));
+        let data = get(|address: *mut u64| cuMemAlloc_v2(address, 4));
+        ok(cuMemsetD32_v2(data, 1, 1));
+        ok(crate::support::launch(function, 1, 1, CuStream(0), &mut [data, 1, 1]));
+        ok(cuCtxSynchronize());
+    }
+}
+
 #[test]
 fn a_kernel_without_end_is_ended() {
     if !is_child("options::a_kernel_without_end_is_ended", "timeout=100ms") {
