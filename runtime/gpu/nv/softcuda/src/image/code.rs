@@ -44,6 +44,9 @@ pub(crate) struct Code {
     globals: Vec<u64>,
 }
 
+/// The functions `malloc` and `free` of kernels.
+const DEVICE_HEAP: &str = include_str!("device_heap.ptx");
+
 /// The results of loading: the code, its kernels, and its variables with addresses and sizes.
 pub(crate) type Loaded = (Code, Vec<Kernel>, Vec<(String, u64, u64)>);
 
@@ -52,7 +55,16 @@ impl Code {
     pub(crate) fn load(texts: &Texts, environment: &Environment) -> Result<Loaded, LoadError> {
         let sources: Vec<&[u8]> = texts.texts.iter().map(String::as_bytes).collect();
         let options = vireo_ptx::Options { target: Some(environment.system.options.sm) };
-        let module = vireo_ptx::Module::link(&sources, &options).map_err(|error| {
+        let linked = vireo_ptx::Module::link(&sources, &options);
+        let linked = linked.or_else(|error| match error.kind {
+            // Few programs allocate memory in kernels, so only those have a heap.
+            LoadErrorKind::Unresolved => {
+                let with_heap: Vec<&[u8]> = sources.iter().copied().chain([DEVICE_HEAP.as_bytes()]).collect();
+                vireo_ptx::Module::link(&with_heap, &options).map_err(|_| error)
+            }
+            _ => Err(error),
+        });
+        let module = linked.map_err(|error| {
             let text = format!("PTX: {error}");
             match error.kind {
                 LoadErrorKind::Version => LoadError::Version(text),

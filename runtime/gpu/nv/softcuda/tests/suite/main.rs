@@ -5,6 +5,7 @@ mod captures;
 mod cooperative;
 mod errors;
 mod exports;
+mod heap;
 mod kernels;
 mod options;
 mod order;
