@@ -1,7 +1,7 @@
 //! Races of drawn programs: warps of two blocks load and store words, and wait for each other in all ways that there
 //! are. A reference with a clock for each thread knows which accesses nothing orders; each report has to be one of
 //! these, and each word that has a race has to be reported. Shadow memory keeps two reads of a word, so a race with a
-//! third one can be missed where warps have barriers of their own: of 6,000 programs it is the one with seed 1,893.
+//! third one can be missed where warps have barriers of their own: seed 1,893 is one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
