@@ -20,6 +20,8 @@ UNARY = ("absf", "cos", "erf", "exp", "exp2", "expm1", "negf", "sin", "tanh")
 # These make a whole difference of a small one, so they take what is exact.
 ROUNDING = ("ceil", "floor", "roundeven")
 POSITIVE = ("log", "log2", "log1p", "rsqrt", "sqrt")
+# The compiler has none of f64 for the host.
+NOT_F64 = ("cos", "erf", "log2", "sin")
 BINARY = ("addf", "subf", "mulf", "maximumf", "minimumf")
 INTEGER = ("addi", "subi", "muli", "andi", "ori", "xori", "maxsi", "minsi", "maxui", "minui")
 # With a constant: other operands would divide by zero or shift by more than the width.
@@ -131,6 +133,9 @@ def formula(d: Draw, operands: str, element: str) -> str:
         parts.append(text)
         return str(len(parts))
 
+    def known(names: tuple[str, ...]) -> list[str]:
+        return [one for one in names if element != "f64" or one not in NOT_F64]
+
     value = "a"
     for other in [*operands[1:], *[""] * d.generator.randint(0 if len(operands) > 1 else 1, 3)]:
         if element.startswith("f"):
@@ -139,13 +144,12 @@ def formula(d: Draw, operands: str, element: str) -> str:
             elif d.often(0.3):
                 value = step(f"absf {value}")
                 value = step(f"addf {value}, {step('constant 0.25')}")
-                # The compiler finds no `log2` of f64 for the host.
-                known = [one for one in POSITIVE if (one, element) != ("log2", "f64")]
-                value = step(f"{d.one(*known)} {value}")
+                value = step(f"{d.one(*known(POSITIVE))} {value}")
             else:
                 # Without a bound, powers of powers pass what the type holds.
                 value = step(f"minimumf {value}, {step('constant 2.0')}")
-                value = step(f"{d.one(*UNARY, *(() if any(one.split()[0] in UNARY + POSITIVE for one in parts) else ROUNDING))} {value}")
+                is_exact = not any(one.split()[0] in UNARY + POSITIVE for one in parts)
+                value = step(f"{d.one(*known(UNARY), *(ROUNDING if is_exact else ()))} {value}")
         elif other:
             value = step(f"{d.one(*INTEGER)} {value}, {other}")
         else:
