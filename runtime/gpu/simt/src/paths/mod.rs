@@ -17,6 +17,10 @@ mod tests;
 /// Jumps back of one path after which another one runs, or the warp yields.
 pub const JUMPS_BACK: u32 = 4096;
 
+/// Jumps back of all paths after which the warp yields: paths that take turns in a loop, or wait at its barrier, may
+/// each jump back few times.
+const JUMPS_BACK_OF_ALL: u32 = 16 * JUMPS_BACK;
+
 /// The reason for which a path waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parked {
@@ -66,13 +70,25 @@ pub struct Paths {
     /// Whether it runs out of turn, so others may have lower program counters.
     out_of_turn: bool,
     jumps_back: u32,
+    /// The same of all paths since the warp has yielded.
+    jumps_of_all: u32,
     turn: u64,
 }
 
 impl Paths {
     /// One path of these lanes, at the first instruction.
     pub fn new(mask: Mask, pc: u32) -> Self {
-        Paths { pc, mask, live: mask, others: Vec::new(), lowest: u32::MAX, out_of_turn: false, jumps_back: 0, turn: 0 }
+        Paths {
+            pc,
+            mask,
+            live: mask,
+            others: Vec::new(),
+            lowest: u32::MAX,
+            out_of_turn: false,
+            jumps_back: 0,
+            jumps_of_all: 0,
+            turn: 0,
+        }
     }
 
     /// Whether the current path is the only one, so that no other has to be met.
@@ -165,12 +181,13 @@ impl Paths {
     #[inline(always)]
     pub fn jumps_back(&mut self) -> bool {
         self.jumps_back += 1;
-        self.jumps_back > JUMPS_BACK
+        self.jumps_of_all += 1;
+        self.jumps_back > JUMPS_BACK || self.jumps_of_all > JUMPS_BACK_OF_ALL
     }
 
     /// Lets another path run, if one can: the one that has not run for the longest time.
     pub fn rotate(&mut self) {
-        self.jumps_back = 0;
+        (self.jumps_back, self.jumps_of_all) = (0, 0);
         let runnable = self.others.iter().enumerate().filter(|(_, path)| path.parked.is_none());
         let Some(index) = runnable.min_by_key(|(_, path)| (path.turn, path.pc)).map(|(index, _)| index) else { return };
         if self.mask == 0 {
