@@ -334,3 +334,21 @@ fn lanes_go_where_each_of_them_was_called_from() {
     assert_eq!((paths.pc, paths.others().len()), (10, 2));
     assert!(!Paths::new(u32::MAX, 3).scatter(&Row::splat(8)));
 }
+
+/// Each of the paths jumps back seldom, so the warp counts the jumps of all.
+#[test]
+fn a_warp_yields_though_its_paths_take_turns() {
+    let mut paths = Paths::new(0b11, 0);
+    let yields = (0..1_000_000).find(|_| {
+        // The first lane goes to the later place, so the other one runs first, and waits for it there.
+        paths.scatter(&Row::from_fn(|lane| if lane == 0 { 9 } else { 5 }));
+        assert_eq!((paths.schedule(), paths.pc), (Turn::Runs, 5));
+        paths.pc = 9;
+        assert_eq!((paths.schedule(), paths.mask), (Turn::Runs, 0b11));
+        paths.pc = 0;
+        paths.jumps_back(1)
+    });
+    assert_eq!(yields, Some(JUMPS_BACK as usize));
+    paths.rotate();
+    assert!(!paths.jumps_back(1));
+}

@@ -25,10 +25,17 @@ fn lanes_jump_to_entries_of_a_list() {
     assert!(trap.to_string().contains("a jump to entry 2 of a list of 2"), "{trap}");
     assert_eq!(trap.thread, [2, 0, 0]);
     // Jumps back count.
-    let endless = load(&kernel(1, "mov.u32 %r2, 0;\nts: .branchtargets A;\nA: brx.idx.uni %r2, ts;"));
-    let kernel = endless.kernel("k").unwrap();
-    let trap = run_with(kernel, &Buffers::new(), [1, 1, 1], [1, 1, 1], &[0], &[], 10_000).unwrap_err();
-    assert_eq!(trap.kind, TrapKind::Stopped);
+    for endless in [
+        "mov.u32 %r2, 0;\nts: .branchtargets A;\nA: brx.idx.uni %r2, ts;",
+        // Lanes take turns, since the first one goes to the later place.
+        "and.b32 %r2, %r0, 1;\nts: .branchtargets B, A;\nL: brx.idx %r2, ts;\nA: add.u32 %r1, %r1, 1;\nB: bra L;",
+        "L: bar.sync 0; bra L;",
+    ] {
+        let endless = load(&kernel(1, endless));
+        let kernel = endless.kernel("k").unwrap();
+        let trap = run_with(kernel, &Buffers::new(), [1, 1, 1], [40, 1, 1], &[0], &[], 10_000).unwrap_err();
+        assert_eq!(trap.kind, TrapKind::Stopped);
+    }
 }
 
 #[test]
