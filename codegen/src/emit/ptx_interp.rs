@@ -13,13 +13,14 @@ use crate::model::ptx::{Handler, Ptx};
 use crate::sem::Ty;
 
 /// Handlers of the runtime that run often, with their modules; they are compiled in both variants.
-const BY_HAND: [(&str, &str); 6] = [
+const BY_HAND: [(&str, &str); 7] = [
     ("memory", "load"),
     ("memory", "store"),
     ("moves", "copy"),
     ("moves", "copy_pair"),
     ("moves", "pack"),
     ("moves", "scatter_parts"),
+    ("sync", "shuffle"),
 ];
 
 /// `ptx/interp.rs`, and `ptx/interp/FAMILY.rs` for each file of instructions.

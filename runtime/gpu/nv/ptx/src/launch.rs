@@ -275,8 +275,8 @@ impl<'a> Resident for Worker<'a> {
         let Alive { block, warps, waves } = &mut *group;
         block.number = number;
         block.shared.fill(0);
-        block.votes = [[Votes::default(); 2]; BARRIERS];
-        (block.arrived, block.generations) = ([0; BARRIERS], [0; BARRIERS]);
+        // Votes are told apart by their generations, which go on from block to block.
+        block.arrived = [0; BARRIERS];
         block.of_all = [false; BARRIERS];
         block.live = warps.len() as u32;
         block.hook = self.launch.hook.map(|hook| hook.start_group(number, block.shared.len() as u32));

@@ -99,6 +99,7 @@ fn sources(amounts: &Row, limits: &Row, from: impl Fn(u32, u32, u32, u32) -> (u3
 }
 
 /// The value of another lane. Sources are the value, the lane, limits and members.
+#[inline(always)]
 pub(crate) fn shuffle(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     let members = *warp.row(inst.sources[3]);
     let Some(next) = gather(warp, block, &members) else { return Next::Switch };

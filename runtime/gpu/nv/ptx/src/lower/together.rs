@@ -2,6 +2,7 @@
 
 use super::code::{Draft, Place};
 use super::instruction::{Lower, Lowered, own};
+use crate::generated::interp::by_hand;
 use crate::generated::suffixes::{
     BooleanSuffix, Class, MatchSuffix, ReductionSuffix, ShuffleSuffix, Type, TypeKind, VoteSuffix,
 };
@@ -111,7 +112,7 @@ impl<'a> Lower<'_, 'a> {
         for (source, operand) in sources.iter_mut().zip([value, lane, limits, members]) {
             *source = self.source(operand, Type::B32, false)?;
         }
-        let mut draft = Draft::control(own(sync::shuffle)).with(sources).to(result);
+        let mut draft = Draft::control(by_hand().shuffle).with(sources).to(result);
         draft.result2 = inside;
         draft.number = form.get::<ShuffleSuffix>().map_or(0, |mode| mode as u32);
         self.push(draft);

@@ -94,7 +94,6 @@ macro_rules! load {
 load! {
     load32(at) -> __m256i, ymm_reg: "vmovdqu {value}, [{at}]";
     load16(at) -> __m128i, xmm_reg: "vmovdqu {value}, [{at}]";
-    load4(at) -> __m128i, xmm_reg: "vmovd {value}, dword ptr [{at}]";
     load8(at) -> __m128i, xmm_reg: "vmovq {value}, [{at}]";
     load8_two(a, b) -> __m128i, xmm_reg: "vmovq {value}, [{a}]", "vmovhps {value}, {value}, [{b}]";
     load4_four(a, b, c, d) -> __m128i, xmm_reg: "vmovd {value}, dword ptr [{a}]", "vpinsrd {value}, {value}, dword ptr [{b}], 1",
@@ -186,6 +185,10 @@ load_small!(load_halves, 2, load16, load2_eight: "vpinsrw", _mm256_cvtepu16_epi3
 #[inline]
 #[target_feature(enable = "avx2")]
 fn repeated(offsets: &Row, first: usize) -> bool {
+    // Most loads are told by two lanes.
+    if offsets.0[first] != offsets.0[first + 1] {
+        return false;
+    }
     let all = eight(offsets, first);
     _mm256_movemask_epi8(_mm256_cmpeq_epi32(all, _mm256_shuffle_epi32::<0>(all))) == -1
 }
@@ -203,10 +206,6 @@ pub(super) unsafe fn load_words<const N: usize, R: Rows>(host: *mut u8, offsets:
         unsafe {
             match N {
                 1 if contiguous(offsets, first, 4) => set_eight(rows.row(0), first, load32(at(0))),
-                1 if repeated(offsets, first) => {
-                    let both = joined(load4(at(0)), load4(at(4)));
-                    set_eight(rows.row(0), first, _mm256_shuffle_epi32::<0>(both));
-                }
                 1 => {
                     let low = load4_four(at(0), at(1), at(2), at(3));
                     let high = load4_four(at(4), at(5), at(6), at(7));
