@@ -136,7 +136,7 @@ unsafe impl Memory for Buffers {
         self.0.iter().find_map(|buffer| {
             let (start, length) = (buffer.as_ptr().addr() as u64, size_of_val(&**buffer) as u64);
             let host = buffer.as_ptr().cast::<u8>().cast_mut();
-            (address.wrapping_sub(start) < length).then_some(Region { start, length, host, writable: true })
+            (address.wrapping_sub(start) < length).then_some(Region { start, length, host, writable: true, padding: 0 })
         })
     }
 }

@@ -34,7 +34,8 @@ struct Buffers(Box<[AtomicU64]>);
 unsafe impl Memory for Buffers {
     fn region(&self, address: u64) -> Option<Region> {
         let length = self.0.len() as u64 * 8;
-        let region = Region { start: START, length, host: self.0.as_ptr().cast::<u8>().cast_mut(), writable: true };
+        let region =
+            Region { start: START, length, host: self.0.as_ptr().cast::<u8>().cast_mut(), writable: true, padding: 0 };
         (address.wrapping_sub(START) < length).then_some(region)
     }
 }
