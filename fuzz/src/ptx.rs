@@ -68,6 +68,7 @@ pub(super) fn text(bytes: &[u8]) {
             resident: 2,
             is_cooperative: false,
             workspace: 0,
+            print: None,
             limit: LIMIT,
             grid_id: 0,
             threads: NonZeroUsize::MIN,

@@ -145,19 +145,19 @@ fn instructions(ptx: &Ptx) -> TokenStream {
         let reason = &refused.reason;
         refused.opcodes.iter().map(move |opcode| quote!((#opcode, #reason)))
     });
-    let ends = ExternalFunction::ENDS.map(|end| format_ident!("{}", camel_case(end)));
-    let end_docs = ExternalFunction::ENDS.map(|end| format!("`{end}`"));
+    let effects = ExternalFunction::EFFECTS.map(|effect| format_ident!("{}", camel_case(effect)));
+    let effect_docs = ExternalFunction::EFFECTS.map(|effect| format!("`{effect}`"));
     let externals = ptx.externals.iter().map(|external| {
-        let (name, end) = (&external.name, format_ident!("{}", camel_case(&external.ends)));
-        quote!((#name, ExternalEnd::#end))
+        let (name, effect) = (&external.name, format_ident!("{}", camel_case(&external.does)));
+        quote!((#name, ExternalEffect::#effect))
     });
     quote! {
-        /// How a call of a function that the machine has ends the kernel.
+        /// The effect of a call of a function that the machine has.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum ExternalEnd { #(#[doc = #end_docs] #ends,)* }
+        pub enum ExternalEffect { #(#[doc = #effect_docs] #effects,)* }
 
         /// Functions that the machine has.
-        pub static EXTERNALS: &[(&str, ExternalEnd)] = &[#(#externals),*];
+        pub static EXTERNALS: &[(&str, ExternalEffect)] = &[#(#externals),*];
 
         /// Bodies of instructions that are not made of primitives.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -73,7 +73,7 @@ struct RawTile {
 #[serde(deny_unknown_fields)]
 struct RawExternal {
     external_function: String,
-    ends: String,
+    does: String,
     doc: String,
 }
 
@@ -218,12 +218,12 @@ impl Since {
 
 fn external(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<ExternalFunction> {
     let raw: RawExternal = entry.parse(diagnostics)?;
-    if !ExternalFunction::ENDS.contains(&raw.ends.as_str()) {
-        let message = format!("`{}` is no way to end a kernel", raw.ends);
-        diagnostics.unknown(&entry.origin_of("ends"), &raw.ends, message, ExternalFunction::ENDS);
+    if !ExternalFunction::EFFECTS.contains(&raw.does.as_str()) {
+        let message = format!("`{}` is nothing that a function of the machine does", raw.does);
+        diagnostics.unknown(&entry.origin_of("does"), &raw.does, message, ExternalFunction::EFFECTS);
     }
     let origin = entry.origin.clone();
-    Some(ExternalFunction { name: raw.external_function, ends: raw.ends, doc: raw.doc, origin })
+    Some(ExternalFunction { name: raw.external_function, does: raw.does, doc: raw.doc, origin })
 }
 
 fn fragment(ptx: &Ptx, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Fragment> {

@@ -245,8 +245,8 @@ impl Tile {
 pub struct ExternalFunction {
     /// Its name.
     pub name: String,
-    /// How a call of it ends the kernel, one of [`ExternalFunction::ENDS`].
-    pub ends: String,
+    /// The effect of a call of it, one of [`ExternalFunction::EFFECTS`].
+    pub does: String,
     /// Its documentation.
     pub doc: String,
     /// Where it is declared.
@@ -254,8 +254,8 @@ pub struct ExternalFunction {
 }
 
 impl ExternalFunction {
-    /// The ways to end a kernel.
-    pub const ENDS: [&str; 2] = ["assertion", "not_implemented"];
+    /// The effects that there are.
+    pub const EFFECTS: [&str; 2] = ["assertion", "print"];
 }
 
 /// Instructions that are refused by name.

@@ -63,6 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         resident: 1,
         is_cooperative: false,
         workspace: 0,
+        print: None,
         limit: u64::MAX,
         grid_id: 1,
         threads: NonZeroUsize::MIN,

@@ -101,6 +101,7 @@ fn launch(kernel: &Kernel, buffers: &Buffers, blocks: u32, block: [u32; 3], shar
         resident: 64,
         is_cooperative: false,
         workspace: 0,
+        print: None,
         limit: u64::MAX,
         grid_id: 1,
         threads: NonZeroUsize::MIN,

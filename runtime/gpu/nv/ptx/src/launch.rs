@@ -10,7 +10,7 @@ use vireo_simt::paths::{Parked, Paths};
 use vireo_simt::{AccessHook, LANES, Memory, Pool, Port, Row, Stop};
 
 use crate::generated::limits::{BLOCK_THREADS, SHARED_BYTES};
-use crate::machine::{Block, Constant, Program, TRUE, Votes, Warp};
+use crate::machine::{Block, Constant, Print, Program, TRUE, Votes, Warp};
 use crate::module::Kernel;
 use crate::trap::{Trap, TrapDetails, TrapKind, Waiting};
 
@@ -43,6 +43,8 @@ pub struct Launch<'a> {
     /// The address of the workspace of a cooperative launch, [`crate::limits::WORKSPACE_BYTES`] of which the first word
     /// has their number and the others are zero.
     pub workspace: u64,
+    /// Takes the text that a lane prints, a call at a time for each; a kernel that prints fails if there is none.
+    pub print: Option<Print<'a>>,
     /// Instructions that a warp may execute.
     pub limit: u64,
     /// The number of the launch, for the register of this name.
@@ -253,6 +255,7 @@ impl<'a> Worker<'a> {
             number: [0; 3],
             grid_id: launch.grid_id,
             workspace: launch.workspace,
+            print: launch.print,
             dynamic_bytes: launch.shared_bytes,
             votes: [[Votes::default(); 2]; BARRIERS],
             arrived: [0; BARRIERS],

@@ -22,5 +22,6 @@ mod trap;
 pub use error::{LoadError, LoadErrorKind};
 pub use generated::{fragments, instructions, limits, suffixes};
 pub use launch::{InstructionLine, Launch, MOST_RESIDENT};
+pub use machine::Print;
 pub use module::{Global, GlobalSpace, Kernel, Module, Options, Parameter, Relocation};
 pub use trap::{Trap, TrapDetails, TrapKind, Waiting};

@@ -4,6 +4,9 @@ use vireo_simt::group::BARRIERS;
 use vireo_simt::paths::Paths;
 use vireo_simt::{GroupHook, LANES, Mask, Port, Row, Stop, TrapKind};
 
+/// Takes texts that lanes print.
+pub type Print<'a> = &'a (dyn Fn(&[u8]) + Sync);
+
 /// The next step of a warp after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -198,6 +201,8 @@ pub(crate) struct Block<'a> {
     pub(crate) grid_id: u64,
     /// The address of the memory where the blocks of a cooperative launch meet.
     pub(crate) workspace: u64,
+    /// Takes the texts that lanes print.
+    pub(crate) print: Option<Print<'a>>,
     pub(crate) dynamic_bytes: u32,
     /// Values at barriers, of two phases.
     pub(crate) votes: [[Votes; 2]; BARRIERS],

@@ -89,11 +89,6 @@ pub(crate) fn trap(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
     warp.trapped(TrapKind::Raised(inst.number), None)
 }
 
-/// A call of a function of the machine that there is not here.
-pub(crate) fn not_implemented(warp: &mut Warp, _: &mut Block<'_>, _: &Inst) -> Next {
-    warp.trapped(TrapKind::NotImplemented("a function that writes texts for the host".into()), None)
-}
-
 /// Nothing.
 pub(crate) fn nothing(_: &mut Warp, _: &mut Block<'_>, _: &Inst) -> Next {
     Next::Continue

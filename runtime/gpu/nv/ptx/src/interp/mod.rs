@@ -11,6 +11,7 @@ mod matrix;
 pub(crate) mod memory;
 pub(crate) mod moves;
 pub(crate) mod packed;
+pub(crate) mod print;
 mod run;
 pub(crate) mod sync;
 pub(crate) mod tiles;

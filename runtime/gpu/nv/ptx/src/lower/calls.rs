@@ -4,11 +4,12 @@ use super::code::{Draft, LocalPlace, Place, Target};
 use super::instruction::{Lower, Lowered, Resolved, own};
 use super::symbols::{FunctionId, Symbol};
 use crate::error::{LoadError, LoadErrorKind};
-use crate::generated::instructions::{EXTERNALS, ExternalEnd};
+use crate::generated::instructions::{EXTERNALS, ExternalEffect};
 use crate::generated::interp::by_hand;
 use crate::generated::limits::ASSERTION_TRAP;
 use crate::generated::suffixes::Type;
-use crate::interp::{control, memory};
+use crate::interp::{control, memory, print};
+use crate::isa::Form;
 use crate::syntax::{Name, Operand, Variable};
 
 impl<'a> Lower<'_, 'a> {
@@ -45,9 +46,8 @@ impl<'a> Lower<'_, 'a> {
         let id = match self.context.symbols.find(self.context.id.0, name) {
             Some(Symbol::Function(id)) => id,
             Some(Symbol::Missing(_)) => {
-                if let Some((_, end)) = EXTERNALS.iter().find(|(external, _)| *external == name) {
-                    self.external(*end);
-                    return Ok(());
+                if let Some((_, effect)) = EXTERNALS.iter().find(|(external, _)| *external == name) {
+                    return self.external(*effect, results, arguments);
                 }
                 let message = format!("{}: function `{name}` is not defined", self.opcode);
                 return Err(LoadError::new(LoadErrorKind::Unresolved, self.line, message));
@@ -91,12 +91,36 @@ impl<'a> Lower<'_, 'a> {
     }
 
     /// A call of a function that the machine has. Its opcode and line say which one.
-    fn external(&mut self, end: ExternalEnd) {
-        let draft = match end {
-            ExternalEnd::Assertion => Draft { number: ASSERTION_TRAP, ..Draft::control(own(control::trap)) },
-            ExternalEnd::NotImplemented => Draft::control(own(control::not_implemented)),
+    fn external(&mut self, effect: ExternalEffect, results: &[Operand<'a>], arguments: &[Operand<'a>]) -> Lowered<()> {
+        match effect {
+            ExternalEffect::Assertion => {
+                self.push(Draft { number: ASSERTION_TRAP, ..Draft::control(own(control::trap)) });
+            }
+            ExternalEffect::Print => {
+                let [format, values] = arguments else { return self.invalid("expected a format and values") };
+                let sources = [self.argument(format)?, self.argument(values)?];
+                let result = self.temporary(32);
+                self.push(Draft::control(own(print::print)).with(sources).to(result));
+                if let ([Operand::Name(name, 0)], Place::Register(register)) = (results, result)
+                    && let Ok(form) = Form::find("st.param.b32", 2)
+                {
+                    self.store(&form, &[Operand::AtName(*name, 0), Operand::Register(register)])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An argument of 64 bits of a function that the machine has.
+    fn argument(&mut self, actual: &Operand<'a>) -> Lowered<Place> {
+        let (Operand::Name(name, 0), Ok(form)) = (actual, Form::find("ld.param.b64", 2)) else {
+            return self.source(actual, Type::B64, true);
         };
-        self.push(draft);
+        let place = self.temporary(64);
+        if let Place::Register(register) = place {
+            self.load(&form, &[Operand::Register(register), Operand::AtName(*name, 0)])?;
+        }
+        Ok(place)
     }
 
     /// Copies an argument to a formal parameter, or a result from one.

@@ -112,6 +112,33 @@ fn what_is_refused_is_named_with_its_line() {
 }
 
 #[test]
+fn lanes_print() {
+    let text = text(
+        ".global .align 1 .b8 format[22] = {37,100,32,37,46,50,102,32,37,115,32,37,108,108,117,32,37,99,37,37,10,0};\n\
+         .global .align 1 .b8 wrong[3] = {37,110,0};\n.global .align 1 .b8 word[4] = {111,110,101,0};\n\
+         .extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 v);\n\
+         .entry k(.param .u64 p) { .reg .b32 %r<4>; .reg .b64 %rd<6>; .reg .f64 %d; .reg .pred %q; .local .align 8 .b8 values[40];\n\
+         mov.u32 %r1, %tid.x; neg.s32 %r2, %r1; mov.u64 %rd1, values; cvta.local.u64 %rd2, %rd1; st.local.u32 [%rd1], %r2;\n\
+         cvt.rn.f64.u32 %d, %r1; st.local.f64 [%rd1+8], %d; mov.u64 %rd3, word; st.local.u64 [%rd1+16], %rd3;\n\
+         mov.u64 %rd4, -1; st.local.u64 [%rd1+24], %rd4; mov.u32 %r3, 65; st.local.u32 [%rd1+32], %r3;\n\
+         mov.u64 %rd5, format; ld.param.u64 %rd4, [p]; setp.ne.u64 %q, %rd4, 0; @%q mov.u64 %rd5, wrong;\n\
+         { .param .b64 f; .param .b64 v; .param .b32 r; st.param.b64 [f], %rd5; st.param.b64 [v], %rd2; call.uni (r), vprintf, (f, v);\n\
+         ld.param.b32 %r3, [r]; setp.ne.u32 %q, %r3, 5; @%q trap; } ret; }",
+    );
+    let module = load(&text);
+    let mut buffers = crate::support::Buffers::new();
+    let globals: Vec<u64> = module.globals().iter().map(|global| buffers.add(&global.initial)).collect();
+    let printed = std::sync::Mutex::new(Vec::new());
+    let take = |text: &[u8]| printed.lock().unwrap().extend(text);
+    crate::support::run_printing(module.kernel("k").unwrap(), &buffers, 2, &[0], &globals, &take).unwrap();
+    let expected = "0 0.00 one 18446744073709551615 A%\n-1 1.00 one 18446744073709551615 A%\n";
+    assert_eq!(String::from_utf8(printed.lock().unwrap().clone()).unwrap(), expected);
+    let trap =
+        crate::support::run_printing(module.kernel("k").unwrap(), &buffers, 2, &[1], &globals, &take).unwrap_err();
+    assert!(matches!(trap.kind, TrapKind::InvalidOperand(_)), "{:?}", trap.kind);
+}
+
+#[test]
 fn functions_of_the_machine_end_a_kernel() {
     let source = |name: &str| {
         text(&format!(
@@ -128,6 +155,7 @@ fn functions_of_the_machine_end_a_kernel() {
     let trap = run("__assertfail");
     let expected = (TrapKind::Raised(vireo_ptx::limits::ASSERTION_TRAP), 8, [5, 0, 0]);
     assert_eq!((trap.kind, trap.line, trap.thread), expected);
+    // The launch takes no texts.
     assert!(matches!(run("vprintf").kind, TrapKind::NotImplemented(_)));
     let error = Module::load(source("elsewhere").as_bytes(), &Options::default()).unwrap_err();
     assert_eq!((error.kind, error.line), (LoadErrorKind::Unresolved, 8));

@@ -37,6 +37,7 @@ fn launch(body: &str, words: &[u32], alive: Alive, time: Option<Duration>) -> Re
         resident: alive.resident,
         is_cooperative: alive.is_cooperative,
         workspace: 0,
+        print: None,
         limit: u64::MAX,
         grid_id: 1,
         threads: NonZeroUsize::new(alive.cores).unwrap(),

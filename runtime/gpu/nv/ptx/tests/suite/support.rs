@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use vireo_ptx::{Kernel, Launch, Module, Options, Trap};
+use vireo_ptx::{Kernel, Launch, Module, Options, Print, Trap};
 use vireo_simt::{AccessHook, Memory, Pool, Region, Stop};
 
 /// Buffers at addresses of their own, 1 MiB apart.
@@ -100,6 +100,30 @@ pub fn run_watched(
     limit: u64,
     hook: Option<&dyn AccessHook>,
 ) -> Result<u64, Trap> {
+    run_all(kernel, buffers, (grid, block), params, globals, limit, (hook, None))
+}
+
+/// Runs one block and takes what it prints.
+pub fn run_printing(
+    kernel: &Kernel,
+    buffers: &Buffers,
+    threads: u32,
+    params: &[u64],
+    globals: &[u64],
+    print: Print<'_>,
+) -> Result<u64, Trap> {
+    run_all(kernel, buffers, ([1, 1, 1], [threads, 1, 1]), params, globals, 1 << 24, (None, Some(print)))
+}
+
+fn run_all(
+    kernel: &Kernel,
+    buffers: &Buffers,
+    (grid, block): ([u32; 3], [u32; 3]),
+    params: &[u64],
+    globals: &[u64],
+    limit: u64,
+    (hook, print): (Option<&dyn AccessHook>, Option<Print<'_>>),
+) -> Result<u64, Trap> {
     let params: Vec<u8> = params.iter().flat_map(|param| param.to_le_bytes()).collect();
     kernel.launch(&Launch {
         grid,
@@ -113,6 +137,7 @@ pub fn run_watched(
         resident: 1,
         is_cooperative: false,
         workspace: 0,
+        print,
         limit,
         grid_id: 1,
         threads: NonZeroUsize::MIN,

@@ -1,6 +1,7 @@
 //! The seam to the interpreter of PTX ([`Code`]): what loads texts, with the variables of the module in memory of the
 //! device, and runs kernels.
 
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 
@@ -125,6 +126,9 @@ impl Code {
         });
         let hook = checked.as_ref().map(|(sanitizer, dispatch)| sanitizer.hook(dispatch, &view));
         let stop = Stop::default();
+        // On a GPU texts wait in a buffer until the host waits for the kernel. The program sees no difference, and
+        // loses none of them.
+        let print = |text: &[u8]| drop(std::io::stdout().lock().write_all(text));
         let wanted = vireo_ptx::Launch {
             grid: launch.grid,
             block: launch.block,
@@ -137,12 +141,18 @@ impl Code {
             resident,
             is_cooperative: launch.is_cooperative,
             workspace: workspace.as_ref().map_or(0, |workspace| workspace.address),
+            print: Some(&print),
             limit: u64::MAX,
             grid_id: system.id(),
             threads: system.threads(),
             pool: &system.pool,
         };
-        let run = || self.module.kernels()[kernel].launch(&wanted);
+        let run = || {
+            let result = self.module.kernels()[kernel].launch(&wanted);
+            // The rest of a line, also where the program ends without a destructor. A closed stream is no error.
+            drop(std::io::stdout().lock().flush());
+            result
+        };
         let (result, is_late) = match system.options.timeout {
             None => (run(), false),
             Some(time) => std::thread::scope(|scope| {
