@@ -4,11 +4,11 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
+use super::barriers::Progress;
 use super::blocks::Found;
 use super::known::{Knowledge, MOST_ENTRIES, Reached, Released};
 use super::lanes::WaveLanes;
 use super::order::DispatchRecord;
-use super::progress::Progress;
 use super::races::{Clock, Conflict, Effect, FoundRace, Orderer, other_of};
 use super::report::{Finding, OtherAccess, Report, Site};
 use super::shadow::{Epoch, Exhausted, Shadow};

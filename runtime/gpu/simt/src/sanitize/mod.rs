@@ -20,6 +20,7 @@
 //! accesses order does not, which takes millions of barriers or thousands of work-groups that meet at one address, the
 //! accesses so far are forgotten. Either is told once, as a [`Warning`], which is no finding.
 
+mod barriers;
 mod blocks;
 mod checks;
 mod dispatch;

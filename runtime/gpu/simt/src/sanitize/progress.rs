@@ -1,35 +1,13 @@
 //! Barriers of some waves, and lanes that progress on their own, in the checks of a work-group.
 
+use super::barriers::{Meeting, join};
 use super::groups::GroupChecker;
-use super::known::Released;
 use super::lanes::{LaneConflict, MOST_WORDS};
 use super::report::{Finding, OtherAccess, Report};
 use super::state::{State, lock};
 use super::warning::Unchecked;
 use crate::memory::{RowAccess, Space};
 use crate::row::{LANES, Mask, lanes};
-
-/// Waves of a work-group that have ended, and those at each barrier.
-#[derive(Default)]
-pub(super) struct Progress {
-    ended: Vec<u32>,
-    barriers: Vec<Meeting>,
-}
-
-/// The waves at a barrier.
-#[derive(Clone, Default)]
-struct Meeting {
-    /// For each wave, before how many barriers its accesses are known to those that have arrived.
-    seen: Vec<u32>,
-    acquired: Released,
-    waiting: Vec<u32>,
-}
-
-/// Adds what one knows of each wave to what another one knows.
-fn join(own: &mut Vec<u32>, other: &[u32]) {
-    own.resize(own.len().max(other.len()), 0);
-    own.iter_mut().zip(other).for_each(|(own, other)| *own = (*own).max(*other));
-}
 
 impl GroupChecker<'_> {
     pub(super) fn arrive(&mut self, wave: u32, barrier: u8, waits: bool, local: &[u8]) {

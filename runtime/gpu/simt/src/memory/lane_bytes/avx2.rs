@@ -13,7 +13,7 @@ use std::arch::x86_64::{
     _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64,
 };
 
-use super::Rows;
+use super::rows::Rows;
 use crate::row::{LANES, Row};
 
 /// Lanes of a register.

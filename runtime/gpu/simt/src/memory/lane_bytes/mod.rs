@@ -4,33 +4,13 @@
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU16, Ordering};
 
+use self::rows::{Picked, Rows};
 use super::{Access, Port, byte, load_word, set_byte, store_word};
 use crate::row::{LANES, Row, lanes};
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod avx2;
-
-/// Rows that words are loaded into.
-trait Rows {
-    fn row(&mut self, index: usize) -> &mut Row;
-}
-
-impl<const N: usize> Rows for [Row; N] {
-    #[inline(always)]
-    fn row(&mut self, index: usize) -> &mut Row {
-        &mut self[index]
-    }
-}
-
-/// Rows of registers by their numbers.
-struct Picked<'r, const N: usize>(&'r mut [Row], [u16; N]);
-
-impl<const N: usize> Rows for Picked<'_, N> {
-    #[inline(always)]
-    fn row(&mut self, index: usize) -> &mut Row {
-        &mut self.0[usize::from(self.1[index])]
-    }
-}
+mod rows;
 
 /// Loads `N` words for each lane.
 ///
