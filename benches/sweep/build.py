@@ -2,7 +2,8 @@
 """Writes the kernels of the sweep and compiles each twice, to portable bytecode and for this processor: `benches/sweep/build.py TOOLS FOLDER`.
 
 TOOLS is the bin folder of an environment with the IREE tools (3.13.0); FOLDER gets the sources, the modules and the inputs. What is up to date
-is not compiled again. `benches/compare_sweep.py` measures what is in FOLDER.
+is not compiled again. `benches/compare_sweep.py` measures what is in FOLDER. With `--seed`, the kernels are drawn (`drawn.py`) instead of those
+of the table, so that a figure is not one of kernels that were in sight while the compiler was worked on.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import time
 
+from drawn import drawn
 from table import table
 
 sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent / "models"))
@@ -73,6 +75,9 @@ def main():
     parser.add_argument("tools", type=pathlib.Path, help="bin folder of an environment with the IREE tools")
     parser.add_argument("folder", type=pathlib.Path, help="where everything is written")
     parser.add_argument("--family", action="append", help="kernels whose family begins so; may be repeated")
+    parser.add_argument("--seed", type=int, help="draw the kernels with this seed, instead of the table")
+    parser.add_argument("--count", type=int, default=200, help="kernels to draw (default: 200)")
+    parser.add_argument("--work", type=int, default=2_000_000, help="operations of a drawn kernel at most, about (default: 2000000)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilers at a time (default: one for each processor)")
     arguments = parser.parse_args()
     if not (arguments.tools / "iree-compile").exists():
@@ -80,7 +85,8 @@ def main():
     folder = arguments.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     version = subprocess.run([str(arguments.tools / "iree-compile"), "--version"], capture_output=True, text=True).stdout + machine()
-    listed = [kernel for kernel in table() if not arguments.family or kernel.family.startswith(tuple(arguments.family))]
+    kernels = table() if arguments.seed is None else drawn(arguments.seed, arguments.count, arguments.work)
+    listed = [kernel for kernel in kernels if not arguments.family or kernel.family.startswith(tuple(arguments.family))]
     start, entries, failures, compiled = time.monotonic(), [], [], 0
     for kernel in listed:
         source = folder / f"{kernel.name}.mlir"
