@@ -10,6 +10,7 @@ use vireo_cuda::types::{CONTEXT_FLAGS, ContextCreateParams, CuContext, CuDevice}
 
 use crate::api::{Out, Outcome};
 use crate::context::Context;
+use crate::reports::tell;
 use crate::system::{System, current, current_handle, current_whatever, system, with_stack};
 
 /// The version of the interface of contexts that are created by the function of this version.
@@ -263,12 +264,15 @@ pub(crate) unsafe fn cuCtxSynchronize_v2(context: CuContext) -> Outcome {
     context_or_current(context)?.synchronize()
 }
 
+/// Bytes of the heap of each module, which `device_heap.ptx` has.
+const HEAP_BYTES: u64 = 8 << 20;
+
 /// The value of a limit that the program did not set.
 fn default_limit(limit: Limit) -> Outcome<u64> {
     Ok(match limit {
         Limit::STACK_SIZE => 1 << 10,
         Limit::PRINTF_FIFO_SIZE => 1 << 20,
-        Limit::MALLOC_HEAP_SIZE => 8 << 20,
+        Limit::MALLOC_HEAP_SIZE => HEAP_BYTES,
         Limit::DEV_RUNTIME_SYNC_DEPTH => 2,
         Limit::DEV_RUNTIME_PENDING_LAUNCH_COUNT => 2048,
         Limit::MAX_L2_FETCH_GRANULARITY => 64,
@@ -281,6 +285,14 @@ fn default_limit(limit: Limit) -> Outcome<u64> {
 pub(crate) unsafe fn cuCtxSetLimit(limit: Limit, value: u64) -> Outcome {
     let (_, context) = current()?;
     default_limit(limit)?;
+    if limit == Limit::MALLOC_HEAP_SIZE {
+        // The heap is of fixed size, and a driver may give more than is asked for.
+        if value > HEAP_BYTES {
+            tell(format_args!("cuCtxSetLimit: a heap of {value} bytes: expected {HEAP_BYTES} at most"));
+            return Err(CuResult::ERROR_OUT_OF_MEMORY);
+        }
+        return Ok(());
+    }
     context.settings().limits.insert(limit.0, value);
     Ok(())
 }

@@ -1,9 +1,11 @@
 //! `malloc` and `free` of kernels.
 
+use vireo_cuda::attributes::Limit;
+use vireo_cuda::result::CuResult;
 use vireo_cuda::types::CuStream;
 use vireo_softcuda::entries::*;
 
-use crate::support::{Machine, launch, ok};
+use crate::support::{Machine, get, launch, ok};
 
 /// Each thread allocates memory of a size of its own and writes its number there, waits for the others, adds what it
 /// reads to a word, and frees the memory, 200 times. Without reuse that were 13 MB for 64 threads.
@@ -53,6 +55,12 @@ fn kernels_allocate_and_free() {
     let machine = Machine::new();
     let data = machine.memory(256);
     let kernel = machine.function(machine.module(TEXT), c"allocate");
+    // SAFETY: the pointers are those of values.
+    unsafe {
+        assert_eq!(cuCtxSetLimit(Limit::MALLOC_HEAP_SIZE, 1 << 30), CuResult::ERROR_OUT_OF_MEMORY);
+        ok(cuCtxSetLimit(Limit::MALLOC_HEAP_SIZE, 1 << 20));
+        assert_eq!(get(|value: *mut u64| cuCtxGetLimit(value, Limit::MALLOC_HEAP_SIZE)), 8 << 20);
+    }
     // SAFETY: the kernel has these parameters.
     unsafe {
         ok(launch(kernel, 1, 64, CuStream(0), &mut [data, 8]));
