@@ -1,6 +1,5 @@
 //! The target for PTX: a text is loaded, and its kernels run for a while on buffers.
 
-use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicU64;
 
 use vireo_ptx::{Launch, Module, Options};
@@ -56,23 +55,16 @@ pub(super) fn text(bytes: &[u8]) {
         let mut params: Vec<u8> = (0..8u64).flat_map(|index| (START + index * LENGTH).to_le_bytes()).collect();
         params.resize(params.len().max(kernel.parameter_bytes() as usize), 0);
         // Traps are what most mutants end with.
+        let (stop, pool) = (Stop::default(), Pool::default());
+        let block = kernel.required_threads().unwrap_or([40, 1, 1]);
         let _ = kernel.launch(&Launch {
-            grid: [2, 1, 1],
-            block: kernel.required_threads().unwrap_or([40, 1, 1]),
             shared_bytes: 4096,
             params: &params,
             globals: &globals,
-            memory: &buffers,
-            hook: None,
-            stop: &Stop::default(),
             resident: 2,
-            is_cooperative: false,
-            workspace: 0,
-            print: None,
+            print: Some(&|_| ()),
             limit: LIMIT,
-            grid_id: 0,
-            threads: NonZeroUsize::MIN,
-            pool: &Pool::default(),
+            ..Launch::new([2, 1, 1], block, &buffers, &stop, &pool)
         });
     }
 }

@@ -60,7 +60,7 @@ pub(crate) fn allocated(sanitizer: &Sanitizer, allocation: &Allocation, size: u6
         gpu => format!("memory of GPU {}", gpu - 1),
     };
     let reserved = allocation.length + guard;
-    sanitizer.allocated(BlockInfo { start: allocation.start, length: size, reserved, poisoned, what });
+    sanitizer.allocated(BlockInfo { start: allocation.start, length: size, padding: 0, reserved, poisoned, what });
 }
 
 /// The program has freed an allocation.

@@ -25,19 +25,8 @@ const WITH_LETTER: u32 = 90;
 
 fn forms_of(info: &'static InstructionInfo, variant: &'static VariantInfo) -> Vec<Form> {
     let form = |choices: Vec<Option<u8>>| Form { instruction: info, variant, choices };
-    if let BodyInfo::Lanes(handlers) = variant.body {
-        let all = (0..handlers.len()).map(|number| {
-            let mut rest = number;
-            let mut choices = vec![None; variant.positions.len()];
-            for (choice, position) in choices.iter_mut().zip(variant.positions).rev() {
-                let extra = usize::from(position.optional);
-                let digit = rest % (position.values.len() + extra);
-                rest /= position.values.len() + extra;
-                *choice = digit.checked_sub(extra).map(|at| position.values[at]);
-            }
-            form(choices)
-        });
-        return all.filter(|form| form.handler().is_some()).collect();
+    if let BodyInfo::Lanes(_) = variant.body {
+        return Form::of_lanes(info, variant).collect();
     }
     let base: Vec<Option<u8>> =
         variant.positions.iter().map(|position| (!position.optional).then_some(position.values[0])).collect();

@@ -3,7 +3,7 @@
 //! afterwards.
 
 use std::error::Error;
-use std::num::NonZeroUsize;
+use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -51,23 +51,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let params: Vec<u8> = (1..=files.len() as u64).flat_map(|index| (index * STEP).to_le_bytes()).collect();
     let started = Instant::now();
+    let (stop, pool) = (Stop::default(), Pool::default());
+    let print = |text: &[u8]| drop(std::io::stdout().write_all(text));
     let executed = kernel.launch(&Launch {
-        grid: sizes(grid)?,
-        block: sizes(block)?,
         shared_bytes: 48 << 10,
         params: &params,
-        globals: &[],
-        memory: &buffers,
-        hook: None,
-        stop: &Stop::default(),
-        resident: 1,
-        is_cooperative: false,
-        workspace: 0,
-        print: None,
-        limit: u64::MAX,
-        grid_id: 1,
-        threads: NonZeroUsize::MIN,
-        pool: &Pool::default(),
+        print: Some(&print),
+        ..Launch::new(sizes(grid)?, sizes(block)?, &buffers, &stop, &pool)
     })?;
     let seconds = started.elapsed().as_secs_f64();
     println!("{executed} warp instructions in {seconds:.4} s, {:.1} M/s", executed as f64 / seconds / 1e6);

@@ -5,8 +5,6 @@
 //! length between 4 and 128, each ratio as likely as any other, and instructions of those that compilers write most.
 //! The time is that of the thread, so that other programs do not count, and the median of several runs.
 
-use std::num::NonZeroUsize;
-
 use vireo_ptx::{Kernel, Launch, Module, Options};
 use vireo_simt::{Pool, Stop};
 
@@ -89,23 +87,12 @@ fn processor_time() -> f64 {
 
 fn launch(kernel: &Kernel, buffers: &Buffers, blocks: u32, block: [u32; 3], shared: u32, params: &[u64]) -> u64 {
     let params: Vec<u8> = params.iter().flat_map(|param| param.to_le_bytes()).collect();
+    let (stop, pool) = (Stop::default(), Pool::default());
     let launch = Launch {
-        grid: [blocks, 1, 1],
-        block,
         shared_bytes: shared,
         params: &params,
-        globals: &[],
-        memory: buffers,
-        hook: None,
-        stop: &Stop::default(),
         resident: 64,
-        is_cooperative: false,
-        workspace: 0,
-        print: None,
-        limit: u64::MAX,
-        grid_id: 1,
-        threads: NonZeroUsize::MIN,
-        pool: &Pool::default(),
+        ..Launch::new([blocks, 1, 1], block, buffers, &stop, &pool)
     };
     kernel.launch(&launch).unwrap_or_else(|trap| panic!("{trap}"))
 }

@@ -227,6 +227,28 @@ impl Form {
         handlers.get(number).copied().filter(|handler| *handler != u16::MAX)
     }
 
+    /// The forms of a variant that are expressions on lanes, by their handlers; none of another variant.
+    pub fn of_lanes(
+        instruction: &'static InstructionInfo,
+        variant: &'static VariantInfo,
+    ) -> impl Iterator<Item = Form> {
+        let handlers = match variant.body {
+            BodyInfo::Lanes(handlers) => handlers.len(),
+            BodyInfo::Special(_) => 0,
+        };
+        let form = move |number: usize| {
+            let (mut rest, mut choices) = (number, vec![None; variant.positions.len()]);
+            for (choice, position) in choices.iter_mut().zip(variant.positions).rev() {
+                let extra = usize::from(position.optional);
+                let count = position.values.len() + extra;
+                *choice = (rest % count).checked_sub(extra).map(|at| position.values[at]);
+                rest /= count;
+            }
+            Form { instruction, variant, choices }
+        };
+        (0..handlers).map(form).filter(|form| form.handler().is_some())
+    }
+
     /// Since when it is there: ten times the version of the instruction set, and the number of the target.
     pub fn since(&self) -> (u32, u32) {
         let choices = self.variant.positions.iter().zip(&self.choices);

@@ -55,6 +55,31 @@ pub struct Launch<'a> {
     pub pool: &'a Pool,
 }
 
+impl<'a> Launch<'a> {
+    /// A launch whose blocks run one after another on the calling thread, without parameters, variables, a sanitizer, a
+    /// limit or shared memory beside that of the kernel.
+    pub fn new(grid: [u32; 3], block: [u32; 3], memory: &'a dyn Memory, stop: &'a Stop, pool: &'a Pool) -> Self {
+        Launch {
+            grid,
+            block,
+            shared_bytes: 0,
+            params: &[],
+            globals: &[],
+            memory,
+            hook: None,
+            stop,
+            resident: 1,
+            is_cooperative: false,
+            workspace: 0,
+            print: None,
+            limit: u64::MAX,
+            grid_id: 1,
+            threads: NonZeroUsize::MIN,
+            pool,
+        }
+    }
+}
+
 /// Where an instruction is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstructionLine<'a> {

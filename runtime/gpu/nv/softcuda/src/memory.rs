@@ -162,12 +162,13 @@ impl Memory {
         if self.bounds == Bounds::Vector {
             allocation.padding = length.next_multiple_of(WIDEST) - length;
         }
+        let padding = allocation.padding;
         self.poison(&allocation, detail);
         // The details come first: a thread that finds the allocation finds them.
         self.details().insert(start, *detail);
         match self.map.insert(allocation) {
             Ok(_) => {
-                self.tell_of(start, length, detail);
+                self.tell_of(start, (length, padding), detail);
                 Ok(start)
             }
             Err(status) => {
@@ -190,7 +191,7 @@ impl Memory {
     }
 
     /// Tells the sanitizer of an allocation.
-    fn tell_of(&self, start: u64, length: u64, detail: &Detail) {
+    fn tell_of(&self, start: u64, (length, padding): (u64, u64), detail: &Detail) {
         let Some(sanitizer) = &self.sanitizer else { return };
         let what = match detail.sort {
             Sort::Device => "device memory",
@@ -201,7 +202,7 @@ impl Memory {
         };
         let (poisoned, what) = (self.is_poisoned(detail.sort), what.to_string());
         let reserved = if detail.sort == Sort::Registered { length } else { length.next_multiple_of(GRANULE) };
-        sanitizer.allocated(BlockInfo { start, length, reserved, poisoned, what });
+        sanitizer.allocated(BlockInfo { start, length, padding, reserved, poisoned, what });
     }
 
     fn charge(&self, detail: &Detail, bytes: u64) -> Outcome {
@@ -232,7 +233,7 @@ impl Memory {
         let mut details = self.details();
         self.map.insert(allocation).map_err(|_| CuResult::ERROR_HOST_MEMORY_ALREADY_REGISTERED)?;
         details.insert(start, detail);
-        self.tell_of(start, detail.size, &detail);
+        self.tell_of(start, (detail.size, 0), &detail);
         Ok(())
     }
 

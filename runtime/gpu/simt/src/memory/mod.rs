@@ -94,6 +94,11 @@ pub struct Region {
 /// Bytes of the longest load that may pass the end of a region into its padding.
 pub const WIDEST: u64 = 16;
 
+/// Whether a load of `length` bytes may pass the end of memory that has `room` bytes from its address on.
+pub(crate) fn is_widened(address: u64, length: u64, room: u64, padding: u64) -> bool {
+    room != 0 && length <= WIDEST && address.is_multiple_of(length) && room.saturating_add(padding) >= length
+}
+
 impl Region {
     const NONE: Region = Region { start: 0, length: 0, host: std::ptr::null_mut(), writable: false, padding: 0 };
 
@@ -107,8 +112,8 @@ impl Region {
     /// The same for a load that may pass the end.
     fn at_padded(&self, address: u64, length: u64) -> Option<*mut u8> {
         let offset = address.wrapping_sub(self.start);
-        let is_widened = offset < self.length && length <= WIDEST && address.is_multiple_of(length);
-        (is_widened && self.length - offset + self.padding >= length).then(|| self.host.wrapping_add(offset as usize))
+        let room = self.length.saturating_sub(offset);
+        is_widened(address, length, room, self.padding).then(|| self.host.wrapping_add(offset as usize))
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::report::AllocationNote;
+use crate::memory::is_widened;
 
 /// An allocation that kernels may access.
 #[derive(Clone, Debug)]
@@ -14,6 +15,8 @@ pub struct BlockInfo {
     pub start: u64,
     /// Bytes that were asked for.
     pub length: u64,
+    /// Bytes after those that an aligned load may read which begins before, as [`Region`](crate::Region) has them.
+    pub padding: u64,
     /// Unallocated bytes up to the next thing in memory.
     pub reserved: u64,
     /// True if it was filled with [`poison`](super::poison), so that it is known what was written.
@@ -97,6 +100,14 @@ impl Blocks {
     fn freed_at(&self, address: u64) -> Option<&Freed> {
         let (_, freed) = self.freed.range(..=address).next_back()?;
         (address - freed.block.start < freed.block.reserved).then_some(freed)
+    }
+
+    /// How many bytes of a load are in the allocation where it begins, if it may pass the end of that.
+    pub(super) fn widened(&self, address: u64, length: u32) -> Option<u32> {
+        let block = self.at(address)?;
+        let room = block.length.saturating_sub(address - block.start);
+        let is_it = room < length.into() && is_widened(address, length.into(), room, block.padding);
+        is_it.then_some(room as u32)
     }
 
     /// The memory at these bytes.

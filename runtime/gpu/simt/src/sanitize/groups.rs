@@ -233,7 +233,7 @@ impl GroupChecker<'_> {
         match inside {
             Some(poisoned) => {
                 if state.checks.init && poisoned && loads && !state.shadow.is_written(first, span) {
-                    lanes(access.mask).for_each(|lane| self.check_written(state, access, lane));
+                    lanes(access.mask).for_each(|lane| self.check_written(state, access, (lane, access.length)));
                 }
             }
             None => {
@@ -256,11 +256,14 @@ impl GroupChecker<'_> {
 
     /// Whether a lane's access to device memory is in bounds.
     fn check_lane(&self, state: &mut State, access: &RowAccess<'_>, lane: usize) -> bool {
-        let (address, length) = (access.addresses[lane], access.length);
+        let (address, mut length) = (access.addresses[lane], access.length);
+        if access.access == Access::Load {
+            length = state.blocks.widened(address, length).unwrap_or(length);
+        }
         let finding = match state.blocks.find(address, length) {
             Found::Inside(block) => {
                 if state.checks.init && block.poisoned && access.access != Access::Store {
-                    self.check_written(state, access, lane);
+                    self.check_written(state, access, (lane, length));
                 }
                 return true;
             }
@@ -287,9 +290,9 @@ impl GroupChecker<'_> {
         false
     }
 
-    /// Reports a lane that loads unwritten bytes.
-    fn check_written(&self, state: &mut State, access: &RowAccess<'_>, lane: usize) {
-        let range = (access.addresses[lane], u64::from(access.length));
+    /// Reports a lane that loads unwritten bytes, of so many from its address on.
+    fn check_written(&self, state: &mut State, access: &RowAccess<'_>, (lane, length): (usize, u32)) {
+        let range = (access.addresses[lane], u64::from(length));
         if unwritten::find(state, &mut Port::new(self.hook.memory), range, Some(self.kernel())).is_some() {
             self.report(state, access, lane, Finding::Uninitialized, None);
         }

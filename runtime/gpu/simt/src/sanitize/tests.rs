@@ -38,7 +38,7 @@ fn sanitizer(checks: &str, length: u64) -> (Sanitizer, Words) {
     let memory = Words((0..512).map(|index| poison_pair(BASE + 8 * index)).collect());
     let sanitizer = Sanitizer::new(checks.parse().unwrap(), Limits::default(), None);
     let what = "memory".to_string();
-    sanitizer.allocated(BlockInfo { start: BASE, length, reserved: 8192, poisoned: true, what });
+    sanitizer.allocated(BlockInfo { start: BASE, length, padding: 0, reserved: 8192, poisoned: true, what });
     (sanitizer, memory)
 }
 
@@ -372,7 +372,7 @@ fn memory_that_is_used_up_is_a_warning_and_no_finding() {
     let sanitizer = Sanitizer::new("race,init".parse().unwrap(), limits, Some(tell));
     let memory = Words((0..4096).map(|_| AtomicU64::new(0)).collect());
     let what = "memory".to_string();
-    sanitizer.allocated(BlockInfo { start: BASE, length: 81_920, reserved: 81_920, poisoned: true, what });
+    sanitizer.allocated(BlockInfo { start: BASE, length: 81_920, padding: 0, reserved: 81_920, poisoned: true, what });
     let dispatch = begin(&sanitizer, 1, 0, true, 1, 1);
     let hook = sanitizer.hook(&dispatch, &memory);
     let mut group = hook.start_group([0; 3], 0);
@@ -398,6 +398,31 @@ fn memory_that_is_used_up_is_a_warning_and_no_finding() {
         told[0],
         "warning: the 30000 bytes of shadow memory are used up; memory that was not accessed before is not checked for races\n    \
          since kernel"
+    );
+}
+
+/// Compilers join loads to an aligned one that ends after an allocation. The bytes after it are neither out of bounds
+/// nor unwritten; those before its end are looked at.
+#[test]
+fn an_aligned_load_may_end_in_the_padding() {
+    let (sanitizer, memory) = sanitizer("memory+init", 4096);
+    let padded =
+        BlockInfo { start: BASE, length: 20, padding: 12, reserved: 4096, poisoned: true, what: "memory".to_string() };
+    sanitizer.allocated(padded);
+    sanitizer.written(BASE, 20);
+    let dispatch = begin(&sanitizer, 1, 0, true, 1, 1);
+    let hook = sanitizer.hook(&dispatch, &memory);
+    let mut group = hook.start_group([0; 3], 0);
+    let mut is_allowed = |instruction, kind, length, address| {
+        access_of(&memory, &mut *group, instruction, 0, (kind, length, false, Space::Global), address)
+    };
+    assert!(is_allowed(1, Access::Load, 16, BASE + 16));
+    assert!(!is_allowed(2, Access::Store, 16, BASE + 16));
+    assert!(!is_allowed(3, Access::Load, 8, BASE + 20), "not aligned, and not in it");
+    assert!(!is_allowed(4, Access::Load, 32, BASE), "longer than any instruction");
+    assert_eq!(
+        found(&sanitizer).iter().map(|found| (found.0, found.1)).collect::<Vec<_>>(),
+        [(Finding::OutOfBounds, 2), (Finding::OutOfBounds, 3), (Finding::OutOfBounds, 4)]
     );
 }
 

@@ -121,7 +121,8 @@ fn lanes_print() {
          mov.u32 %r1, %tid.x; neg.s32 %r2, %r1; mov.u64 %rd1, values; cvta.local.u64 %rd2, %rd1; st.local.u32 [%rd1], %r2;\n\
          cvt.rn.f64.u32 %d, %r1; st.local.f64 [%rd1+8], %d; mov.u64 %rd3, word; st.local.u64 [%rd1+16], %rd3;\n\
          mov.u64 %rd4, -1; st.local.u64 [%rd1+24], %rd4; mov.u32 %r3, 65; st.local.u32 [%rd1+32], %r3;\n\
-         mov.u64 %rd5, format; ld.param.u64 %rd4, [p]; setp.ne.u64 %q, %rd4, 0; @%q mov.u64 %rd5, wrong;\n\
+         mov.u64 %rd5, format; ld.param.u64 %rd4, [p]; setp.eq.u64 %q, %rd4, 1; @%q mov.u64 %rd5, wrong;\n\
+         setp.eq.u64 %q, %rd4, 2; @%q mov.u64 %rd2, -1;\n\
          { .param .b64 f; .param .b64 v; .param .b32 r; st.param.b64 [f], %rd5; st.param.b64 [v], %rd2; call.uni (r), vprintf, (f, v);\n\
          ld.param.b32 %r3, [r]; setp.ne.u32 %q, %r3, 5; @%q trap; } ret; }",
     );
@@ -133,9 +134,12 @@ fn lanes_print() {
     crate::support::run_printing(module.kernel("k").unwrap(), &buffers, 2, &[0], &globals, &take).unwrap();
     let expected = "0 0.00 one 18446744073709551615 A%\n-1 1.00 one 18446744073709551615 A%\n";
     assert_eq!(String::from_utf8(printed.lock().unwrap().clone()).unwrap(), expected);
-    let trap =
-        crate::support::run_printing(module.kernel("k").unwrap(), &buffers, 2, &[1], &globals, &take).unwrap_err();
-    assert!(matches!(trap.kind, TrapKind::InvalidOperand(_)), "{:?}", trap.kind);
+    let refused = |case| {
+        let kernel = module.kernel("k").unwrap();
+        crate::support::run_printing(kernel, &buffers, 2, &[case], &globals, &take).unwrap_err().kind
+    };
+    assert!(matches!(refused(1), TrapKind::InvalidOperand(_)), "a conversion that there is not");
+    assert!(matches!(refused(2), TrapKind::Memory(_)), "values at the last address");
 }
 
 #[test]

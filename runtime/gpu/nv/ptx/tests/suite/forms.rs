@@ -5,7 +5,7 @@ use super::reference::{Case, Expected, format};
 use super::soft::{self, Number};
 use crate::support::{Buffers, load, run, text};
 use vireo_ptx::instructions::INSTRUCTIONS;
-use vireo_ptx::isa::{BodyInfo, Form, InstructionInfo, VariantInfo};
+use vireo_ptx::isa::Form;
 use vireo_ptx::suffixes::{Type, TypeKind};
 
 const THREADS: usize = 96;
@@ -139,26 +139,6 @@ fn kernel_of(form: &str, types: &[Type], results: usize, carry: (bool, bool)) ->
     ))
 }
 
-fn forms_of(info: &'static InstructionInfo, variant: &'static VariantInfo) -> Vec<Form> {
-    let BodyInfo::Lanes(handlers) = variant.body else { return Vec::new() };
-    let mut forms = Vec::new();
-    for number in 0..handlers.len() {
-        let mut rest = number;
-        let mut choices = vec![None; variant.positions.len()];
-        for (choice, position) in choices.iter_mut().zip(variant.positions).rev() {
-            let extra = usize::from(position.optional);
-            let digit = rest % (position.values.len() + extra);
-            rest /= position.values.len() + extra;
-            *choice = digit.checked_sub(extra).map(|at| position.values[at]);
-        }
-        let form = Form { instruction: info, variant, choices };
-        if form.handler().is_some() {
-            forms.push(form);
-        }
-    }
-    forms
-}
-
 fn check(form: &Form, draw: &mut Draw) -> Result<usize, String> {
     let count = form.variant.operands.len();
     let types: Vec<Type> = (0..count).map(|index| form.operand_type(index).unwrap()).collect();
@@ -250,7 +230,7 @@ fn forms_compute_what_the_reference_does() {
     let (mut forms, mut unchecked, mut wrong) = (0, Vec::new(), Vec::new());
     for info in INSTRUCTIONS {
         for variant in info.variants {
-            for form in forms_of(info, variant) {
+            for form in Form::of_lanes(info, variant) {
                 forms += 1;
                 match check(&form, &mut draw) {
                     Ok(0) => unchecked.push(form.text()),

@@ -239,7 +239,7 @@ fn findings(text: &str, buffers: &Buffers, data: u64) -> Vec<Report> {
     let kernel = module.kernel("k").expect("the kernel");
     let sanitizer = Sanitizer::new("race".parse().expect("a check"), Limits::default(), None);
     let what = "memory".to_string();
-    sanitizer.allocated(BlockInfo { start: data, length: 64, reserved: 64, poisoned: false, what });
+    sanitizer.allocated(BlockInfo { start: data, length: 64, padding: 0, reserved: 64, poisoned: false, what });
     let (code, groups) = (Arc::new(Drawn(kernel.clone())), [BLOCKS as u32, 1, 1]);
     let dispatch = NewDispatch { code, queue: 1, packet: 0, groups, waves: WARPS as u32 };
     let dispatch = sanitizer.begin_after(dispatch, &vireo_simt::sanitize::Known::default());

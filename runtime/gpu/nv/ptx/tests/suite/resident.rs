@@ -26,22 +26,11 @@ fn launch(body: &str, words: &[u32], alive: Alive, time: Option<Duration>) -> Re
     let data = buffers.add_words(words);
     let (stop, pool) = (Stop::default(), Pool::default());
     let launch = Launch {
-        grid: [alive.blocks, 1, 1],
-        block: [alive.threads, 1, 1],
-        shared_bytes: 0,
         params: &data.to_le_bytes(),
-        globals: &[],
-        memory: &buffers,
-        hook: None,
-        stop: &stop,
         resident: alive.resident,
         is_cooperative: alive.is_cooperative,
-        workspace: 0,
-        print: None,
-        limit: u64::MAX,
-        grid_id: 1,
         threads: NonZeroUsize::new(alive.cores).unwrap(),
-        pool: &pool,
+        ..Launch::new([alive.blocks, 1, 1], [alive.threads, 1, 1], &buffers, &stop, &pool)
     };
     std::thread::scope(|scope| {
         if let Some(time) = time {

@@ -1,6 +1,5 @@
 //! Device memory of tests, and launches.
 
-use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use vireo_ptx::{Kernel, Launch, Module, Options, Print, Trap};
@@ -125,23 +124,15 @@ fn run_all(
     (hook, print): (Option<&dyn AccessHook>, Option<Print<'_>>),
 ) -> Result<u64, Trap> {
     let params: Vec<u8> = params.iter().flat_map(|param| param.to_le_bytes()).collect();
+    let (stop, pool) = (Stop::default(), Pool::default());
     kernel.launch(&Launch {
-        grid,
-        block,
         shared_bytes: 48 << 10,
         params: &params,
         globals,
-        memory: buffers,
         hook,
-        stop: &Stop::default(),
-        resident: 1,
-        is_cooperative: false,
-        workspace: 0,
         print,
         limit,
-        grid_id: 1,
-        threads: NonZeroUsize::MIN,
-        pool: &Pool::default(),
+        ..Launch::new(grid, block, buffers, &stop, &pool)
     })
 }
 

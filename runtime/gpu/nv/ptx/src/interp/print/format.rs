@@ -365,6 +365,38 @@ mod tests {
         assert_eq!(written("%%", &Value::Percent), "%");
     }
 
+    /// Programs may write anything there.
+    #[test]
+    fn drawn_conversions_have_a_text_or_are_refused() {
+        let alphabet = b"-+ #0123456789.*hlLjztdiuoxXcspfFeEgGaA%n";
+        let mut state = 0xF0_u64;
+        let mut draw = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state >> 24
+        };
+        let mut count = 0;
+        for _ in 0..20_000 {
+            let text: Vec<u8> = (0..1 + draw() % 8).map(|_| alphabet[draw() as usize % alphabet.len()]).collect();
+            let Ok((mut spec, length)) = parse(&text) else { continue };
+            assert!(length <= text.len());
+            let sizes = [spec.width_is_value, spec.precision_is_value];
+            if sizes.iter().flatten().any(|_| spec.take((draw() as i32) >> (draw() % 32)).is_err()) {
+                continue;
+            }
+            let bits = draw() << 40 | draw();
+            let value = match spec.conversion {
+                b's' => Value::Text(text.clone()),
+                _ if spec.is_float() => Value::Float(f64::from_bits(bits << (draw() % 24))),
+                _ => Value::Integer(bits),
+            };
+            let mut out = Vec::new();
+            spec.write(&value, &mut out);
+            assert!(out.len() >= spec.width, "{}", text.escape_ascii());
+            count += 1;
+        }
+        assert!(count > 5_000, "{count}");
+    }
+
     #[test]
     fn other_conversions_are_refused() {
         for format in ["n", "5", "", ".y", "99999d", ".99999f", "l"] {

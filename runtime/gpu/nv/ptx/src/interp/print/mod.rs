@@ -16,6 +16,9 @@ const MOST_TEXT: usize = 1 << 16;
 /// Values of a format at most, as on hardware.
 const MOST_VALUES: usize = 32;
 
+/// Bytes of the text of a lane at most: those of the buffer that hardware has for all of a kernel.
+const MOST_PRINTED: usize = 1 << 20;
+
 /// Why a lane prints nothing.
 enum Failure {
     /// An address where there is no memory.
@@ -62,7 +65,7 @@ impl Values {
         }
         let mut bytes = [0; 8];
         let size = if length == Length::Long { 8 } else { 4 };
-        let address = self.at.next_multiple_of(size);
+        let address = self.at.checked_next_multiple_of(size).ok_or(Failure::Address(self.at))?;
         read(warp, block, lane, address, &mut bytes[..size as usize])?;
         (self.at, self.count) = (address.wrapping_add(size), self.count + 1);
         Ok(u64::from_le_bytes(bytes))
@@ -99,6 +102,9 @@ fn written(
             _ => Value::Integer(values.next(warp, block, lane, spec.length)?),
         };
         spec.write(&value, &mut out);
+        if out.len() > MOST_PRINTED {
+            return Err(Failure::Format(format!("a text of more than {MOST_PRINTED} bytes")));
+        }
     }
     out.extend(rest);
     Ok((out, values.count))
