@@ -1,5 +1,5 @@
 //! Assertions for the tests of primitives, which are generated from the examples in `spec/primitives` and call them.
-//! The VM has the same examples of those that it uses, too.
+//! Each crate that has primitives, of the VM or of GPUs, takes this file.
 
 use std::fmt::Debug;
 
@@ -21,6 +21,8 @@ macro_rules! values {
 }
 
 values! {
+    i32: |value, other| value == other,
+    i64: |value, other| value == other,
     u32: |value, other| value == other,
     u64: |value, other| value == other,
     bool: |value, other| value == other,

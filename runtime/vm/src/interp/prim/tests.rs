@@ -5,39 +5,10 @@ use std::fmt::Debug;
 use super::Trap;
 use crate::status::StatusCode;
 
-/// Values that are compared bit for bit, except that all NaNs are equal.
-pub trait Value: Copy + Debug {
-    /// True if both are the same value.
-    fn is(self, other: Self) -> bool;
-}
+#[path = "../../../../tests/support/primitive_examples.rs"]
+mod examples;
 
-macro_rules! values {
-    ($($ty:ident: |$value:ident, $other:ident| $is:expr,)*) => {
-        $(impl Value for $ty {
-            fn is(self, $other: Self) -> bool {
-                let $value = self;
-                $is
-            }
-        })*
-    };
-}
-
-values! {
-    i32: |value, other| value == other,
-    i64: |value, other| value == other,
-    bool: |value, other| value == other,
-    f32: |value, other| value.to_bits() == other.to_bits() || value.is_nan() && other.is_nan(),
-    f64: |value, other| value.to_bits() == other.to_bits() || value.is_nan() && other.is_nan(),
-}
-
-/// Asserts that an example has the expected value.
-///
-/// # Panics
-/// If it is another one.
-#[track_caller]
-pub fn is<T: Value>(example: &str, value: T, expected: T) {
-    assert!(value.is(expected), "{example}: {value:?}, not {expected:?}");
-}
+pub(crate) use examples::is;
 
 /// Asserts that an example traps with the expected status.
 ///

@@ -54,12 +54,16 @@ $again:
 fn kernels_allocate_and_free() {
     let machine = Machine::new();
     let data = machine.memory(256);
-    let kernel = machine.function(machine.module(TEXT), c"allocate");
+    let module = machine.module(TEXT);
+    let kernel = machine.function(module, c"allocate");
     // SAFETY: the pointers are those of values.
     unsafe {
         assert_eq!(cuCtxSetLimit(Limit::MALLOC_HEAP_SIZE, 1 << 30), CuResult::ERROR_OUT_OF_MEMORY);
         ok(cuCtxSetLimit(Limit::MALLOC_HEAP_SIZE, 1 << 20));
-        assert_eq!(get(|value: *mut u64| cuCtxGetLimit(value, Limit::MALLOC_HEAP_SIZE)), 8 << 20);
+        let limit = get(|value: *mut u64| cuCtxGetLimit(value, Limit::MALLOC_HEAP_SIZE));
+        let (mut address, mut size) = (0, 0);
+        ok(cuModuleGetGlobal_v2(&raw mut address, &raw mut size, module, c"__vireo_heap".as_ptr().cast()));
+        assert_eq!((limit, size), (8 << 20, 8 << 20), "the limit is what the text has");
     }
     // SAFETY: the kernel has these parameters.
     unsafe {
