@@ -4,11 +4,12 @@
 //! A [`DeferredCommandBuffer`] is the object that programs record into: its states, and what it may hold. A
 //! [`Recorder`] checks and records the commands. [`ProgramRecorder`] records a [`CommandProgram`], a list of commands,
 //! for which a driver implements [`Deferred`] to choose what is recorded of the executable of a dispatch; a driver
-//! whose queues need another form has a recorder of its own.
+//! whose queues need another form has a recorder of its own. An [`EachRecorder`] records for several devices at once.
 
 mod command_buffer;
 mod command_program;
 mod dispatch_request;
+mod each_device;
 mod recorder;
 mod spin_lock;
 #[cfg(test)]
@@ -20,4 +21,5 @@ pub use command_program::{
     ResolvedRange, Step, resolve,
 };
 pub use dispatch_request::DispatchRequest;
+pub use each_device::{EachProgram, EachRecorder, OfOneDevice, Same};
 pub use recorder::{DeferredCommandBuffer, Recorder};

@@ -17,7 +17,7 @@ use super::transfer::{Operation, TRANSFER_ARGUMENTS, TransferKernels};
 use crate::hal::recycle::{FreeList, MAX_FREE, Uninit, free_list};
 use crate::hal::transfer::{check_copy, check_fill, check_pattern};
 use crate::hal::{BufferRef, BufferUsage};
-use crate::hal_driver::deferred::{self, DeferredCommandBuffer, DispatchRequest};
+use crate::hal_driver::deferred::{self, DeferredCommandBuffer, DispatchRequest, EachRecorder, OfOneDevice};
 use crate::hal_driver::references::{Base, Place, References};
 use crate::limits::{Charge, OBJECT_BYTES};
 use crate::memory::AgentMask;
@@ -59,7 +59,17 @@ free_list! { static WORK: Box<Work>, 2 }
 /// A command buffer of an AMD GPU.
 pub type AmdCommandBuffer = DeferredCommandBuffer<PacketRecorder>;
 
+/// A command buffer of several AMD GPUs.
+pub type AgentsCommandBuffer = DeferredCommandBuffer<EachRecorder<PacketRecorder>>;
+
 free_list! { static COMMAND_BUFFERS: Uninit<AmdCommandBuffer>, MAX_FREE }
+free_list! { static AGENTS_COMMAND_BUFFERS: Uninit<AgentsCommandBuffer>, MAX_FREE }
+
+impl OfOneDevice for PacketRecorder {
+    fn command_buffers_of_each() -> &'static FreeList<Uninit<AgentsCommandBuffer>> {
+        &AGENTS_COMMAND_BUFFERS
+    }
+}
 
 impl deferred::Recorder for PacketRecorder {
     type Device = Arc<dyn KernelSource>;
