@@ -69,6 +69,7 @@ pub mod rewrites;
 pub mod schema_readers;
 mod scope;
 pub mod status;
+pub mod stream_api;
 pub mod support;
 mod tables;
 mod threaded;
@@ -112,6 +113,7 @@ const OF_SPEC: &[(&str, Emitter<Spec>)] = &[
     ("hal/records", hal_records::emit),
     ("hal/driver", hal_header::emit),
     ("names", names::emit),
+    ("stream", stream_api::emit),
 ];
 
 /// The emitters of instruction sets with the model `vm`.

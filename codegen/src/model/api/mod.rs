@@ -2,13 +2,14 @@
 //! tags, libraries of C functions, and the names that C headers have for all of these.
 //!
 //! Constants, codes, handles, layouts and callback types are those of `spec/hal/` and read by [`super::hal`]; this
-//! module adds the kinds that only C APIs need: `types` holds them, `read`, `library`, `table`, `family` and `header`
+//! module adds the kinds that only C APIs need: `types` holds them, `read`, `library`, `call`, `table`, `family` and `header`
 //! make them of entries, `check` has the rules. Names are unique across the folder and a type may refer to any file of
 //! it.
 
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
 
+mod call;
 mod check;
 mod family;
 mod header;
@@ -18,8 +19,8 @@ mod table;
 mod types;
 
 pub use types::{
-    Api, BitField, Family, Finder, HeaderNames, Headers, Library, Plain, Refusal, Refused, Suffixes, Symbol, Table,
-    Tag, Variant, Word,
+    Api, BitField, Call, Failures, Family, Finder, HeaderNames, Headers, Library, Plain, Refusal, Refused, Suffixes,
+    Symbol, Table, Tag, Variant, Word,
 };
 
 impl Api {
@@ -44,6 +45,8 @@ impl Api {
         for word in &api.words {
             api.check_kinds(word, diagnostics);
         }
+        api.calls = call::calls(&api, entries, diagnostics);
+        api.failures = call::failures(&api, entries, diagnostics);
         api.tables = table::read(&api, entries, diagnostics);
         api.families = family::read(&api, entries, diagnostics);
         api.headers = header::read(&api, entries, diagnostics);

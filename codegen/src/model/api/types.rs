@@ -22,6 +22,10 @@ pub struct Api {
     pub tables: Vec<Table>,
     /// Libraries, in the order of the specs.
     pub libraries: Vec<Library>,
+    /// The functions that a driver calls, in the order of the specs.
+    pub calls: Vec<Call>,
+    /// The meaning of statuses for a driver.
+    pub failures: Option<Failures>,
     /// Sets of C headers that the entries are compared with.
     pub header_sets: Vec<Headers>,
     /// The names in C headers.
@@ -148,6 +152,40 @@ pub struct Table {
     pub values: Vec<(String, u64)>,
     /// Its documentation.
     pub doc: String,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// A function that a driver calls.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// `stream_create`
+    pub name: String,
+    /// The function of the CUDA driver library.
+    pub symbol: Symbol,
+    /// The name of the function in the HIP runtime library.
+    pub hip: String,
+    /// The difference of that function, if there is one.
+    pub hip_differs: Option<String>,
+    /// The arguments through which it returns results.
+    pub returns: Vec<String>,
+    /// False if a driver works without it.
+    pub required: bool,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// The meaning of statuses for a driver.
+#[derive(Clone, Debug)]
+pub struct Failures {
+    /// The code of statuses.
+    pub code: String,
+    /// The status of work that has not ended.
+    pub pending: String,
+    /// The statuses by the status of ours.
+    pub statuses: BTreeMap<String, Vec<String>>,
+    /// The statuses after which a context is of no use.
+    pub lost: Vec<String>,
     /// Where it is declared.
     pub origin: Origin,
 }

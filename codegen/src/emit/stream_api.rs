@@ -1,0 +1,296 @@
+//! Emits the interface that a driver for streams calls: a trait with a method for each call, a wrapper that tells an
+//! observer of each, and the implementation over the functions of the library.
+
+use proc_macro2::{Ident, Literal, TokenStream};
+use quote::{format_ident, quote};
+
+use crate::emit::file::{GeneratedFile, comment, source};
+use crate::emit::hal_types::{type_ident, value_ident};
+use crate::emit::layouts;
+use crate::emit::scope::Scope;
+use crate::load::Spec;
+use crate::model::api::{Api, Call, Library};
+use crate::model::hal::LayoutType;
+
+/// `stream/api.rs`, the trait and the wrapper, and `stream/cuda.rs`, the implementation.
+pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
+    let apis = spec.apis.values().filter(|api| !api.calls.is_empty());
+    let files = apis.flat_map(|api| {
+        let origin = &api.calls[0].origin.file;
+        let library = api.libraries.iter().find(|library| library.symbols.iter().any(|symbol| is_of(symbol, api)));
+        let implementation =
+            library.map(|library| source(&format!("stream/{}.rs", api.name), origin, implementation(api, library)));
+        [Some(source("stream/api.rs", origin, interface(api))), implementation]
+    });
+    files.flatten().collect()
+}
+
+fn is_of(symbol: &crate::model::api::Symbol, api: &Api) -> bool {
+    api.calls[0].symbol.function.name == symbol.function.name
+}
+
+/// The signature of a call.
+struct Signature {
+    name: Ident,
+    args: Vec<(Ident, TokenStream)>,
+    /// The types of what it returns.
+    results: Vec<TokenStream>,
+    doc: TokenStream,
+}
+
+fn signature(api: &Api, call: &Call) -> Signature {
+    let scope = Scope::Api(api, "");
+    let (mut args, mut results) = (Vec::new(), Vec::new());
+    for (name, ty) in &call.symbol.function.args {
+        match ty {
+            LayoutType::Pointer { to, .. } if call.returns.contains(name) => results.push(layouts::ty(to, scope)),
+            _ => args.push((value_ident(name), layouts::ty(ty, scope))),
+        }
+    }
+    let lines = [
+        format!(" {}", call.symbol.function.doc.trim()),
+        String::new(),
+        format!(" `{}` in CUDA, `{}` in HIP.", call.symbol.function.name, call.hip),
+    ];
+    let differs = call.hip_differs.as_ref().map(|text| {
+        let text = format!(" HIP differs: {text}");
+        quote!(#[doc = ""] #[doc = #text])
+    });
+    Signature {
+        name: format_ident!("{}", call.name),
+        args,
+        results,
+        doc: quote! {
+            #(#[doc = #lines])*
+            #differs
+            ///
+            /// # Errors
+            /// Those of the function.
+            ///
+            /// # Safety
+            /// Handles are of this library and are alive, and addresses are valid for what the function does, also
+            /// after it has returned where a stream does it.
+        },
+    }
+}
+
+impl Signature {
+    fn result(&self) -> TokenStream {
+        match self.results.as_slice() {
+            [] => quote!(()),
+            [one] => one.clone(),
+            several => quote!((#(#several),*)),
+        }
+    }
+
+    fn parameters(&self) -> TokenStream {
+        let args = self.args.iter().map(|(name, ty)| quote!(#name: #ty));
+        quote!(#(#args),*)
+    }
+
+    fn names(&self) -> TokenStream {
+        let names = self.args.iter().map(|(name, _)| name);
+        quote!(#(#names),*)
+    }
+}
+
+fn interface(api: &Api) -> TokenStream {
+    let methods = api.calls.iter().map(|call| {
+        let signature = signature(api, call);
+        let (name, doc, parameters, result) =
+            (&signature.name, &signature.doc, signature.parameters(), signature.result());
+        let origin = comment(&call.origin.to_string());
+        quote! {
+            #origin
+            #doc
+            unsafe fn #name(&self, #parameters) -> Result<#result, ApiError>;
+        }
+    });
+    let traced = api.calls.iter().map(|call| {
+        let signature = signature(api, call);
+        let (name, parameters, result) = (&signature.name, signature.parameters(), signature.result());
+        let (names, text) = (signature.names(), &call.symbol.function.name);
+        let shown: Vec<String> = signature.args.iter().map(|(name, _)| format!("{name}={{{name}:?}}")).collect();
+        let shown = shown.join(", ");
+        let safety = comment("SAFETY: the caller's promise is that of the function.");
+        quote! {
+            unsafe fn #name(&self, #parameters) -> Result<#result, ApiError> {
+                let started = std::time::Instant::now();
+                #safety
+                let outcome = unsafe { self.api.#name(#names) };
+                self.tracer.call(#text, started, format_args!(#shown), outcome.as_ref().err());
+                outcome
+            }
+        }
+    });
+    let names = api.calls.iter().map(|call| &call.name);
+    quote! {
+        /// The functions of a library with streams.
+        pub trait StreamApi: Send + Sync + 'static {
+            /// Whether the library has a function; it may lack those that a driver works without.
+            fn has(&self, call: &str) -> bool;
+
+            #(#methods)*
+        }
+
+        /// The names of all calls.
+        pub const CALLS: &[&str] = &[#(#names),*];
+
+        impl<A: StreamApi> StreamApi for Traced<A> {
+            fn has(&self, call: &str) -> bool {
+                self.api.has(call)
+            }
+
+            #(#traced)*
+        }
+    }
+}
+
+fn implementation(api: &Api, library: &Library) -> TokenStream {
+    let functions = format_ident!("{}Calls", type_ident(&library.name));
+    let symbols = format_ident!("{}", library.origin.stem());
+    let ty = |call: &Call| format_ident!("{}Fn", type_ident(&call.symbol.function.name));
+    let fields = api.calls.iter().map(|call| {
+        let (name, ty) = (format_ident!("{}", call.name), ty(call));
+        if call.required { quote!(#name: #symbols::#ty) } else { quote!(#name: Option<#symbols::#ty>) }
+    });
+    let lookups = api.calls.iter().map(|call| {
+        let (name, ty, text) = (format_ident!("{}", call.name), ty(call), &call.symbol.function.name);
+        let plain = library.suffixes.split(text).0;
+        let found = Literal::c_string(&std::ffi::CString::new(plain).unwrap_or_default());
+        let version = Literal::u32_unsuffixed(call.symbol.version.unwrap_or_default());
+        let safety = comment("SAFETY: `find` returned the function of this name.");
+        let missing = call.required.then(|| quote!(if #name.is_none() { missing.push(#text); }));
+        quote! {
+            let #name = find(#found, #version).map(|address| {
+                #safety
+                unsafe { std::mem::transmute::<std::ptr::NonNull<std::ffi::c_void>, #symbols::#ty>(address) }
+            });
+            #missing
+        }
+    });
+    let required: Vec<Ident> =
+        api.calls.iter().filter(|call| call.required).map(|call| format_ident!("{}", call.name)).collect();
+    let optional: Vec<Ident> =
+        api.calls.iter().filter(|call| !call.required).map(|call| format_ident!("{}", call.name)).collect();
+    let optional_names: Vec<String> = optional.iter().map(ToString::to_string).collect();
+    let methods = api.calls.iter().map(|call| method(api, call));
+    let classes = classes(api);
+    quote! {
+        /// The functions of the library that a driver calls.
+        #[derive(Clone, Copy)]
+        pub struct #functions { #(#fields,)* }
+
+        impl #functions {
+            /// Looks up every function by its name without suffixes and its version.
+            ///
+            /// # Errors
+            /// The names of all functions that a driver needs and `find` does not know.
+            ///
+            /// # Safety
+            /// `find` returns addresses of the functions of these names and versions, in a library that stays loaded.
+            pub unsafe fn load(
+                mut find: impl FnMut(&'static std::ffi::CStr, u32) -> Option<std::ptr::NonNull<std::ffi::c_void>>,
+            ) -> Result<Self, Vec<&'static str>> {
+                let mut missing = Vec::new();
+                #(#lookups)*
+                let (#(Some(#required),)*) = (#(#required,)*) else { return Err(missing); };
+                Ok(Self { #(#required,)* #(#optional,)* })
+            }
+        }
+
+        impl StreamApi for #functions {
+            fn has(&self, call: &str) -> bool {
+                match call {
+                    #(#optional_names => self.#optional.is_some(),)*
+                    other => CALLS.contains(&other),
+                }
+            }
+
+            #(#methods)*
+        }
+
+        #classes
+    }
+}
+
+fn method(api: &Api, call: &Call) -> TokenStream {
+    let scope = Scope::Api(api, "");
+    let signature = signature(api, call);
+    let (name, parameters, result) = (&signature.name, signature.parameters(), signature.result());
+    let text = &call.symbol.function.name;
+    let safety = comment("SAFETY: the caller's promise is that of the function.");
+    let results = call.symbol.function.args.iter().filter(|(name, _)| call.returns.contains(name));
+    let places = results.clone().map(|(name, ty)| {
+        let LayoutType::Pointer { to, .. } = ty else { return TokenStream::new() };
+        let (name, ty) = (value_ident(name), layouts::ty(to, scope));
+        quote!(let mut #name = std::mem::MaybeUninit::<#ty>::zeroed();)
+    });
+    let args = call.symbol.function.args.iter().map(|(name, _)| {
+        let ident = value_ident(name);
+        if call.returns.contains(name) { quote!(#ident.as_mut_ptr()) } else { quote!(#ident) }
+    });
+    let values: Vec<TokenStream> = results
+        .map(|(name, _)| {
+            let name = value_ident(name);
+            quote!(unsafe { #name.assume_init() })
+        })
+        .collect();
+    let filled = comment("SAFETY: it is zero, or what the function has written.");
+    let values = match values.as_slice() {
+        [] => quote!(Ok(())),
+        [one] => quote! {
+            #filled
+            Ok(#one)
+        },
+        several => quote! {
+            #filled
+            Ok((#(#several),*))
+        },
+    };
+    let function = if call.required {
+        quote!(let entry_point = self.#name;)
+    } else {
+        quote!(let Some(entry_point) = self.#name else { return Err(ApiError::missing(#text)); };)
+    };
+    quote! {
+        #[inline]
+        unsafe fn #name(&self, #parameters) -> Result<#result, ApiError> {
+            #function
+            #(#places)*
+            #safety
+            let status = unsafe { entry_point(#(#args),*) };
+            if status.0 != 0 {
+                return Err(failed(self, #text, status));
+            }
+            #values
+        }
+    }
+}
+
+/// The meaning of each status.
+fn classes(api: &Api) -> TokenStream {
+    let Some(failures) = &api.failures else { return TokenStream::new() };
+    let code = Scope::Api(api, "").path(&failures.code);
+    let value = |name: &String| {
+        let value = format_ident!("{}", name.to_uppercase());
+        quote!(#code::#value)
+    };
+    let pending = value(&failures.pending);
+    let lost = failures.lost.iter().map(value);
+    let arms = failures.statuses.iter().map(|(status, names)| {
+        let (status, names) = (type_ident(status), names.iter().map(value));
+        quote!(#(#names)|* => FailureKind::Status(StatusCode::#status))
+    });
+    quote! {
+        /// The meaning of a status for a driver.
+        pub fn failure_kind(status: #code) -> FailureKind {
+            match status {
+                #pending => FailureKind::Pending,
+                #(#lost)|* => FailureKind::Lost,
+                #(#arms,)*
+                _ => FailureKind::Status(StatusCode::Internal),
+            }
+        }
+    }
+}
