@@ -35,7 +35,8 @@
 //! | `vmvx` | yes | kernels in portable bytecode, with `hal` |
 //! | `params` | yes | [`io`]: archives of parameters, with `hal` |
 //! | `amdgpu` | yes | the driver of AMD GPUs, with `local` |
-//! | `software-agents` | no | the software agent, which interprets the code of such GPUs on the processor, with `amdgpu` |
+//! | `cuda` | yes | the driver of NVIDIA GPUs, with `local` |
+//! | `software-agents` | no | the software agent and the software CUDA driver, which interpret the code of such GPUs on the processor, with `amdgpu` and `cuda` |
 //! | `tracing` | no | events of the crate `tracing`: models, sessions and calls, with `hal` |
 //! | `files` | no | [`inference`]: tensors in `.npy`, `.npz` and `.safetensors` files, with `params` |
 //! | `half` | no | `half::f16` and `half::bf16` as elements of tensors, with `hal` |
@@ -260,10 +261,14 @@ pub mod hal {
     #[cfg(feature = "driver-libraries")]
     pub use vireo_hal_abi::{plugin, vtables};
 
+    #[cfg(any(feature = "amdgpu", feature = "cuda"))]
+    pub use vireo_inference::SanitizerChecks;
     #[cfg(feature = "amdgpu")]
-    pub use vireo_inference::{AmdgpuAgent, AmdgpuConfig, SanitizerChecks};
+    pub use vireo_inference::{AmdgpuAgent, AmdgpuConfig};
     #[cfg(feature = "local")]
     pub use vireo_inference::{BuiltinOptions, create_device, global_drivers, list_devices, load_executable_plugin};
+    #[cfg(feature = "cuda")]
+    pub use vireo_inference::{CudaConfig, CudaLibrary, UseGraphs};
     #[cfg(feature = "software-agents")]
     pub use vireo_inference::{PacketTrace, PacketTraceFormat};
 

@@ -37,8 +37,12 @@ mod tasks;
 mod tensor;
 mod tensor_text;
 
+#[cfg(any(feature = "amdgpu", feature = "cuda"))]
+pub use builtin::SanitizerChecks;
 #[cfg(feature = "amdgpu")]
-pub use builtin::{AmdgpuAgent, AmdgpuConfig, SanitizerChecks};
+pub use builtin::{AmdgpuAgent, AmdgpuConfig};
+#[cfg(feature = "cuda")]
+pub use builtin::{CudaConfig, CudaLibrary, UseGraphs};
 /// Tools for the code of AMD GPUs: listings of code objects, and what the sanitizer of the software agent finds.
 #[cfg(feature = "software-agents")]
 pub mod gpu {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::sanitizer::SanitizerChecks;
 use vireo_amdgpu::agent::System;
 use vireo_amdgpu::device::DeviceOptions;
 use vireo_amdgpu::driver::AmdDriver;
@@ -23,27 +24,6 @@ pub enum AmdgpuAgent {
     /// The software agent, which interprets the code of GPUs on the processor. The environment variable `VIREO_SOFTHSA`
     /// describes its machine.
     Software,
-}
-
-/// The checks that the sanitizer of the software agent makes of accesses of kernels. `vireo::gpu::take_reports` returns
-/// what it finds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SanitizerChecks {
-    /// Accesses out of bounds, and to freed memory.
-    pub memory: bool,
-    /// Data races of waves, work-groups and queues.
-    pub race: bool,
-    /// Data races that change nothing, since all stores leave the same bytes. They are found where `race` is on.
-    pub race_same_value: bool,
-    /// Loads of what was never written.
-    pub init: bool,
-}
-
-impl SanitizerChecks {
-    /// True if something is checked.
-    pub fn any(self) -> bool {
-        self.memory || self.race || self.race_same_value || self.init
-    }
 }
 
 /// The configuration of the driver `amdgpu`.

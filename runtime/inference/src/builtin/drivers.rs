@@ -5,6 +5,8 @@ use std::sync::{Arc, LazyLock};
 
 #[cfg(feature = "amdgpu")]
 use super::amdgpu;
+#[cfg(feature = "cuda")]
+use super::cuda;
 use super::loaders::loaders;
 use super::options::BuiltinOptions;
 use vireo_core::status::{Result, Status};
@@ -93,6 +95,8 @@ impl DriverFactory for BuiltinDrivers {
         let of_host = DRIVERS.iter().map(|driver| DriverInfo::new(driver.name, driver.description));
         #[cfg(feature = "amdgpu")]
         let of_host = of_host.chain([DriverInfo::new(vireo_amdgpu::driver::DRIVER_NAME, "GPUs of AMD, over HSA")]);
+        #[cfg(feature = "cuda")]
+        let of_host = of_host.chain([DriverInfo::new(vireo_cuda_driver::NAMES.driver, "GPUs of NVIDIA, over CUDA")]);
         of_host.collect()
     }
 
@@ -100,6 +104,10 @@ impl DriverFactory for BuiltinDrivers {
         #[cfg(feature = "amdgpu")]
         if name == vireo_amdgpu::driver::DRIVER_NAME {
             return amdgpu::create(&self.options.amdgpu, &self.options.policy);
+        }
+        #[cfg(feature = "cuda")]
+        if name == vireo_cuda_driver::NAMES.driver {
+            return cuda::create(&self.options.cuda, &self.options.policy);
         }
         let driver = DRIVERS.into_iter().find(|driver| driver.name == name);
         let driver = driver.ok_or_else(|| Status::not_found(format!("there is no built-in driver `{name}`")))?;

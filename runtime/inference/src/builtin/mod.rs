@@ -5,16 +5,24 @@
 
 #[cfg(feature = "amdgpu")]
 mod amdgpu;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod drivers;
 mod loaders;
 mod options;
+#[cfg(any(feature = "amdgpu", feature = "cuda"))]
+mod sanitizer;
 
 #[cfg(feature = "amdgpu")]
-pub use amdgpu::{AmdgpuAgent, AmdgpuConfig, SanitizerChecks};
+pub use amdgpu::{AmdgpuAgent, AmdgpuConfig};
 #[cfg(feature = "software-agents")]
 pub use amdgpu::{check_result, code_objects};
+#[cfg(feature = "cuda")]
+pub use cuda::{CudaConfig, CudaLibrary, UseGraphs};
 pub use drivers::{create_device, global_drivers, list_devices, load_executable_plugin};
 pub use loaders::{default_loaders, loaders_for};
 pub use options::BuiltinOptions;
+#[cfg(any(feature = "amdgpu", feature = "cuda"))]
+pub use sanitizer::SanitizerChecks;
 #[cfg(feature = "software-agents")]
 pub use vireo_softhsa::{PacketTrace, TraceFormat as PacketTraceFormat};

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 #[cfg(feature = "amdgpu")]
 use super::amdgpu::AmdgpuConfig;
+#[cfg(feature = "cuda")]
+use super::cuda::CudaConfig;
 use vireo_hal::host_kernels::ImportProviders;
 use vireo_hal::{Progress, SecurityPolicy};
 use vireo_local::task::TaskConfig;
@@ -18,6 +20,9 @@ pub struct BuiltinOptions {
     /// The agents of `amdgpu` devices.
     #[cfg(feature = "amdgpu")]
     pub amdgpu: AmdgpuConfig,
+    /// The devices of `cuda`.
+    #[cfg(feature = "cuda")]
+    pub cuda: CudaConfig,
     /// The functions that kernels of local devices may import.
     pub imports: Arc<ImportProviders>,
     /// The rights and limits of programs, and the tier of kernels of local devices that are portable bytecode.

@@ -40,6 +40,17 @@ fn amdgpu(params: &str) -> Arc<dyn Device> {
     registry.create_device(&uri).unwrap_or_else(|error| panic!("{uri}: {error}"))
 }
 
+/// `cuda` over the software driver, which interprets the kernels.
+const CUDA: Backend = Backend { name: "cuda", create: || cuda(""), is_gpu: true, ..LOCAL_SYNC };
+
+/// A device of the driver `cuda` over the software driver.
+fn cuda(params: &str) -> Arc<dyn Device> {
+    let cuda = CudaConfig { library: CudaLibrary::Software, ..CudaConfig::default() };
+    let registry = BuiltinOptions { cuda, ..BuiltinOptions::default() }.registry();
+    let uri = format!("cuda{params}");
+    registry.create_device(&uri).unwrap_or_else(|error| panic!("{uri}: {error}"))
+}
+
 /// `local-sync` called through its vtables, which see every call, in a wrapper that overrides nothing.
 const IN_A_WRAPPER: Backend = Backend {
     name: "local-sync in a wrapper",
@@ -118,3 +129,10 @@ on!(
         ..AMDGPU
     }
 );
+on!(cuda, CUDA);
+on!(
+    cuda_validated,
+    Backend { name: "validated cuda", create: || Observation::new(Validate::new()).device(&cuda("")), ..CUDA }
+);
+on!(cuda_with_streams, Backend { name: "cuda with four streams", create: || cuda("://?streams=4"), queues: 4, ..CUDA });
+on!(cuda_without_pools, Backend { name: "cuda without pools", create: || cuda("://?pools=off"), ..CUDA });

@@ -33,7 +33,7 @@ use vireo_cuda::cuda_symbols::CudaFunctions;
 
 pub use generated::entries;
 pub use options::{Fault, Options, OptionsError, VARIABLE, WorkOrder};
-pub use system::{InUse, configure, take_reports, take_warnings};
+pub use system::{InUse, active_checks, configure, take_reports, take_warnings};
 pub use vireo_simt::sanitize;
 
 /// All functions of the software driver.

@@ -158,6 +158,11 @@ pub fn take_warnings() -> Vec<Warning> {
     sanitizer.map(Sanitizer::take_warnings).unwrap_or_default()
 }
 
+/// The checks of the sanitizer that are on, once the first function has been called.
+pub fn active_checks() -> Option<vireo_simt::sanitize::Checks> {
+    SYSTEM.get().map(|system| system.options.sanitize)
+}
+
 /// Chooses the machine, in place of the environment variable.
 ///
 /// # Errors

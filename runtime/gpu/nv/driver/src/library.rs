@@ -1,0 +1,148 @@
+//! The search for the CUDA driver library. Paths come from the host, which lists folders or files to try; without any
+//! the system's loader searches where it searches for libraries.
+
+use std::ffi::{CStr, c_void};
+use std::path::PathBuf;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use libloading::Library as SharedLibrary;
+use vireo_core::status::{Result, Status, StatusCode};
+use vireo_cuda::cuda_symbols::{CUDA_LIBRARY_NAMES, CuGetProcAddressFn, CuGetProcAddressV2Fn, FINDER};
+use vireo_cuda::result::CuResult;
+use vireo_cuda::types::{CChar, SymbolQuery};
+use vireo_stream::api::{Traced, Tracer};
+use vireo_stream::context::Library;
+
+use crate::generated::calls::CudaCalls;
+
+/// The finder of libraries before version 12, which has no second version.
+const OLD_FINDER: &CStr = c"cuGetProcAddress";
+
+/// The finder of a library.
+#[derive(Clone, Copy)]
+enum Finder {
+    New(CuGetProcAddressV2Fn),
+    Old(CuGetProcAddressFn),
+}
+
+impl Finder {
+    /// The address of a function by its name and version.
+    fn find(self, name: &CStr, version: u32) -> Option<NonNull<c_void>> {
+        let (name, version): (*const CChar, _) = (name.as_ptr().cast(), version as i32);
+        let mut address = std::ptr::null_mut();
+        let mut status = SymbolQuery(0);
+        // SAFETY: the name ends with a zero, and results are written to values.
+        let found = unsafe {
+            match self {
+                Finder::New(find) => find(name, &raw mut address, version, 0, &raw mut status),
+                Finder::Old(find) => find(name, &raw mut address, version, 0),
+            }
+        };
+        NonNull::new(address).filter(|_| found == CuResult::SUCCESS)
+    }
+}
+
+/// The files to try for a list of folders and files.
+fn candidates(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            files.extend(CUDA_LIBRARY_NAMES.iter().map(|name| path.join(name)));
+        } else {
+            files.push(path.clone());
+        }
+    }
+    if files.is_empty() {
+        files.extend(CUDA_LIBRARY_NAMES.iter().map(PathBuf::from));
+    }
+    files
+}
+
+fn unavailable(message: String) -> Status {
+    Status::new(StatusCode::Unavailable, message)
+}
+
+fn start(calls: CudaCalls, library: Option<SharedLibrary>, tracer: Option<Box<dyn Tracer>>) -> Result<Arc<Library>> {
+    let library = library.map(|library| Box::new(library) as Box<dyn Send + Sync>);
+    // SAFETY: the functions are those of one library, which is held with them or part of the program.
+    unsafe {
+        match tracer {
+            Some(tracer) => Library::start(Box::new(Traced::new(calls, tracer)), library),
+            None => Library::start(Box::new(calls), library),
+        }
+    }
+}
+
+fn lacks(what: &str, missing: &[&str]) -> Status {
+    unavailable(format!("{what} lacks {}", missing.join(", ")))
+}
+
+/// Loads the CUDA driver library, the first of the paths that can be opened, and starts it. A tracer is told of its
+/// calls.
+///
+/// # Errors
+/// UNAVAILABLE with all paths that were tried, with all functions that the library lacks, or with what it says itself.
+///
+/// # Safety
+/// The library is a CUDA driver library, whose code the caller trusts.
+pub unsafe fn load(paths: &[PathBuf], tracer: Option<Box<dyn Tracer>>) -> Result<Arc<Library>> {
+    if cfg!(target_env = "musl") && cfg!(target_feature = "crt-static") {
+        return Err(unavailable("a static program cannot load the CUDA driver library".to_string()));
+    }
+    let mut failures = Vec::new();
+    for path in candidates(paths) {
+        // SAFETY: the caller trusts the library.
+        let library = match unsafe { SharedLibrary::new(&path) } {
+            Ok(library) => library,
+            Err(error) => {
+                failures.push(format!("{}: {error}", path.display()));
+                continue;
+            }
+        };
+        let what = format!("the CUDA library `{}`", path.display());
+        // SAFETY: the functions have these types in every such library.
+        let finder = unsafe {
+            let new = library.get::<CuGetProcAddressV2Fn>(FINDER.to_bytes_with_nul());
+            let old = || library.get::<CuGetProcAddressFn>(OLD_FINDER.to_bytes_with_nul());
+            new.map(|find| Finder::New(*find)).or_else(|_| old().map(|find| Finder::Old(*find)))
+        };
+        let finder = finder.map_err(|_| lacks(&what, &["cuGetProcAddress"]))?;
+        // SAFETY: the addresses are those of the library, which is kept with the functions.
+        let calls = unsafe { CudaCalls::load(|name, version| finder.find(name, version)) };
+        let calls = calls.map_err(|missing| lacks(&what, &missing))?;
+        return start(calls, Some(library), tracer);
+    }
+    Err(unavailable(format!("the CUDA library cannot be loaded: {}", failures.join("; "))))
+}
+
+/// Starts a library that is part of the program, whose functions this one finds.
+///
+/// # Errors
+/// As [`load`].
+///
+/// # Safety
+/// It finds the functions of a CUDA driver library.
+pub unsafe fn start_found(find: CuGetProcAddressV2Fn, tracer: Option<Box<dyn Tracer>>) -> Result<Arc<Library>> {
+    let finder = Finder::New(find);
+    // SAFETY: the caller promises that the addresses are those of the functions.
+    let calls = unsafe { CudaCalls::load(|name, version| finder.find(name, version)) };
+    start(calls.map_err(|missing| lacks("the CUDA library", &missing))?, None, tracer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_names_every_path_or_every_function() {
+        let missing = PathBuf::from("/no/such/libcuda.so.1");
+        // SAFETY: there is no such file.
+        let error = unsafe { load(&[missing], None) }.err().expect("there is no library");
+        assert!(error.message().contains("/no/such/libcuda.so.1"), "{error}");
+        // A library of the system that is no CUDA library.
+        // SAFETY: loading it runs nothing, since the process has it already.
+        let error = unsafe { load(&[PathBuf::from("libc.so.6")], None) }.err().expect("it lacks functions");
+        assert!(error.message().contains("lacks cuGetProcAddress"), "{error}");
+    }
+}

@@ -1,0 +1,241 @@
+//! The execution of a block ([`Replay`]): its commands are given to a stream, with the addresses of the execution.
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+use vireo_cuda::types::{CuStream, LAUNCH_PARAM_BUFFER_POINTER, LAUNCH_PARAM_BUFFER_SIZE, LAUNCH_PARAM_END};
+
+use super::program::{Block, Command, Counts, Launch, Operation, Program};
+use crate::context::Context;
+use crate::hal_driver::references::{Place, Resolved};
+use crate::handles::MemoryPool;
+use crate::memory::{DeviceMemory, DeviceSet};
+use crate::status::{Result, Status};
+
+/// Copies of ranges that overlap without memory in between, at most.
+const MAX_STEPS: u64 = 4096;
+
+/// Memory in which the arguments of an execution are put together; it is used again.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    arena: Vec<u64>,
+}
+
+/// An execution of a block.
+pub struct Replay<'a> {
+    /// The context, which is current.
+    pub context: &'a Arc<Context>,
+    /// The stream.
+    pub stream: CuStream,
+    /// The pool of memory that the stream takes and gives back in its order, if there is one.
+    pub pool: Option<&'a MemoryPool>,
+    /// The program.
+    pub program: &'a Program,
+    /// The addresses.
+    pub resolved: &'a Resolved<DeviceSet>,
+    /// Memory of the host for sizes of grids.
+    pub counts: Option<&'a DeviceMemory>,
+}
+
+impl Replay<'_> {
+    /// Gives a block to the stream. What was given before a failure stays there.
+    ///
+    /// # Errors
+    /// Those of the library, with the kernel, and OUT_OF_RANGE for sizes of grids that the device does not have.
+    pub fn run(&self, block: &Block, scratch: &mut Scratch) -> Result<()> {
+        let arena = self.arguments(block, scratch)?;
+        for command in &block.commands {
+            match command {
+                Command::Launch(launch) => self.launch(launch, launch.grid, arena)?,
+                Command::Indirect(launch, counts) => {
+                    let grid = self.grid(counts).map_err(|status| self.named(launch, status))?;
+                    if !grid.contains(&0) {
+                        self.launch(launch, grid, arena)?;
+                    }
+                }
+                Command::Transfer(target, operation) => self.transfer(block, target, operation)?,
+                Command::ReadCounts(place, index) => {
+                    let (address, length) = place.range(self.resolved, 0)?;
+                    let target = self.counts_of(*index)?;
+                    self.copy(target, address, length)?;
+                }
+                // A stream runs one after the other.
+                Command::Barrier => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The arguments of an execution: those that were recorded, or a copy with the addresses in it.
+    fn arguments<'s>(&self, block: &'s Block, scratch: &'s mut Scratch) -> Result<&'s [u64]> {
+        if block.patches.is_empty() {
+            return Ok(&block.arena);
+        }
+        scratch.arena.clear();
+        scratch.arena.extend_from_slice(&block.arena);
+        for patch in &block.patches {
+            let address = self.resolved.address(patch.base, 0)?.wrapping_add(patch.addend);
+            scratch.arena[patch.at as usize] = address;
+        }
+        Ok(&scratch.arena)
+    }
+
+    #[inline]
+    fn launch(&self, launch: &Launch, grid: [u32; 3], arena: &[u64]) -> Result<()> {
+        let bytes = u64::from(launch.length);
+        let arguments = &arena[launch.arguments as usize..][..launch.length.div_ceil(8) as usize];
+        let key = |value: u64| std::ptr::without_provenance_mut::<c_void>(value as usize);
+        let mut extra: [*mut c_void; 5] = [
+            key(LAUNCH_PARAM_BUFFER_POINTER),
+            arguments.as_ptr().cast_mut().cast(),
+            key(LAUNCH_PARAM_BUFFER_SIZE),
+            (&raw const bytes).cast_mut().cast(),
+            key(LAUNCH_PARAM_END),
+        ];
+        let ([x, y, z], [i, j, k]) = (grid, launch.block);
+        // SAFETY: the kernel is one of an executable that the program holds, and the arguments have as many bytes as
+        // the list says, which the library reads before it returns. What they refer to is held by the execution.
+        let launched = unsafe {
+            self.context.api().launch(
+                launch.function,
+                x,
+                y,
+                z,
+                i,
+                j,
+                k,
+                launch.shared,
+                self.stream,
+                null_mut(),
+                extra.as_mut_ptr(),
+            )
+        };
+        launched.map_err(|error| {
+            let limits = self.context.limits;
+            let status = self.context.failed(error);
+            let (block, shared) = (launch.block, launch.shared);
+            let status = status.context(format!(
+                "a grid of {grid:?} blocks of {block:?} threads with {shared} bytes of dynamic shared memory, where the device has at most {:?}, {:?} and {}",
+                limits.grid, limits.block, limits.shared
+            ));
+            self.named(launch, status)
+        })
+    }
+
+    #[cold]
+    fn named(&self, launch: &Launch, status: Status) -> Status {
+        match self.program.name(launch) {
+            Some(name) => status.context(format!("`{name}`")),
+            None => status,
+        }
+    }
+
+    fn counts_of(&self, index: u32) -> Result<u64> {
+        let counts = self.counts.ok_or_else(|| Status::internal("an indirect dispatch without memory for its size"))?;
+        Ok(counts.address + u64::from(index) * 16)
+    }
+
+    /// The size of a grid, which the stream has copied to where the host reads it.
+    fn grid(&self, counts: &Counts) -> Result<[u32; 3]> {
+        let host = self.counts.and_then(|counts| counts.host);
+        let host = host.ok_or_else(|| Status::internal("an indirect dispatch without memory for its size"))?;
+        // SAFETY: there are 16 bytes for each index, and the copy to them has ended.
+        let grid = unsafe { host.add(counts.index as usize * 16).cast::<[u32; 3]>().read() };
+        if let Some((count, most)) = grid.iter().zip(&counts.most).find(|(count, most)| count > most) {
+            let message = format!("{count} blocks along a dimension, read from memory: the device has at most {most}");
+            return Err(Status::out_of_range(message));
+        }
+        Ok(grid)
+    }
+
+    fn transfer(&self, block: &Block, target: &Place, operation: &Operation) -> Result<()> {
+        let (target, length) = target.range(self.resolved, 0)?;
+        if length == 0 {
+            return Ok(());
+        }
+        match operation {
+            Operation::Fill { pattern, step } => self.fill(target, length, *pattern, *step),
+            Operation::Copy { source } => {
+                let (source, _) = source.range(self.resolved, 0)?;
+                if source.abs_diff(target) < length {
+                    self.r#move(target, source, length)
+                } else {
+                    self.copy(target, source, length)
+                }
+            }
+            Operation::Update { start } => {
+                let bytes = block.bytes.get(*start as usize..).and_then(|bytes| bytes.get(..length as usize));
+                let bytes = bytes.ok_or_else(|| Status::internal("an update without its bytes"))?;
+                let (from, stream) = (bytes.as_ptr().cast(), self.stream);
+                // SAFETY: the program has the bytes until the execution has completed, and the target is held too.
+                let copied = unsafe { self.context.api().copy_to_device(target, from, length, stream) };
+                copied.map_err(|error| self.context.failed(error))
+            }
+        }
+    }
+
+    fn copy(&self, target: u64, source: u64, length: u64) -> Result<()> {
+        // SAFETY: both ranges are within memory that the execution holds.
+        let copied = unsafe { self.context.api().copy(target, source, length, self.stream) };
+        copied.map_err(|error| self.context.failed(error))
+    }
+
+    /// Copies between ranges that overlap, through memory of the pool or in steps that do not.
+    #[cold]
+    fn r#move(&self, target: u64, source: u64, length: u64) -> Result<()> {
+        let distance = source.abs_diff(target);
+        if distance == 0 {
+            return Ok(());
+        }
+        let steps = length.div_ceil(distance);
+        if let Some(pool) = self.pool.filter(|_| steps > 2) {
+            let api = self.context.api();
+            // SAFETY: the stream takes and gives the memory back in its order.
+            let between = unsafe { api.pool_allocate(length, pool.handle, self.stream) };
+            let between = between.map_err(|error| self.context.failed(error))?;
+            let copied = self.copy(between, source, length).and_then(|()| self.copy(target, between, length));
+            // SAFETY: as above.
+            let freed = unsafe { api.pool_free(between, self.stream) };
+            return copied.and(freed.map_err(|error| self.context.failed(error)));
+        }
+        if steps > MAX_STEPS {
+            return Err(Status::unimplemented(format!(
+                "a copy of {length} bytes to {distance} bytes from its source, on a device without memory pools"
+            )));
+        }
+        for step in 0..steps {
+            // From the end that the target does not overwrite.
+            let step = if target < source { step } else { steps - 1 - step };
+            let start = step * distance;
+            self.copy(target + start, source + start, distance.min(length - start))?;
+        }
+        Ok(())
+    }
+
+    fn fill(&self, target: u64, length: u64, pattern: u64, step: u64) -> Result<()> {
+        let (api, stream) = (self.context.api(), self.stream);
+        let (low, high) = (pattern as u32, (pattern >> 32) as u32);
+        // SAFETY: the range is within memory that the execution holds, and a multiple of the pattern.
+        let filled = unsafe {
+            match step {
+                1 => api.fill_8(target, pattern as u8, length, stream),
+                2 => api.fill_16(target, pattern as u16, length / 2, stream),
+                4 => api.fill_32(target, low, length / 4, stream),
+                _ if low == high => api.fill_32(target, low, length / 4, stream),
+                _ => api.fill_32(target, low, 1, stream).and_then(|()| api.fill_32(target + 4, high, 1, stream)),
+            }
+        };
+        filled.map_err(|error| self.context.failed(error))?;
+        if step == 8 && low != high {
+            // What is filled is a whole number of patterns, so copies of it go on with it.
+            let mut done = 8;
+            while done < length {
+                let part = done.min(length - done);
+                self.copy(target + done, target, part)?;
+                done += part;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,17 @@
+//! The code that the build script generates from `spec/`, included here and only here. Generated code names items of
+//! this crate without their paths, and types of the crate `vireo-cuda` as modules beside its own; each module imports
+//! them before its `include!`.
+
+use vireo_cuda::{attributes, result, types};
+
+/// The functions of a library.
+pub mod api {
+    use crate::api::{ApiError, Traced};
+
+    include!(concat!(env!("OUT_DIR"), "/stream/api.rs"));
+}
+
+/// Executables.
+pub mod stream_executable {
+    include!(concat!(env!("OUT_DIR"), "/schema/stream_executable.rs"));
+}

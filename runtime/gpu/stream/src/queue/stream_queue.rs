@@ -1,0 +1,292 @@
+//! A stream as the hardware of a queue ([`StreamQueue`]).
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::task::Waker;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::progress::{Progress, StreamClock};
+use crate::allocator::StreamAllocator;
+use crate::command_buffer::{Program, Replay, Scratch};
+use crate::context::{Context, LossListener};
+use crate::hal::BufferBinding;
+use crate::hal::recycle::{MAX_FREE, free_list};
+use crate::hal_driver::device_queue::{Clock, Core, Hardware, Job, LANES, ParkedMemory, Part, SubmissionPoint, Work};
+use crate::hal_driver::references::Resolved;
+use crate::handles::Stream;
+use crate::memory::{DeviceMemory, DeviceSet};
+use crate::status::{Result, Status};
+
+/// Bytes of the size of a grid in an execution.
+const COUNT_BYTES: u64 = 16;
+
+/// The program of an execution, with the addresses of that.
+#[derive(Default)]
+pub struct Execution {
+    program: Option<Arc<Program>>,
+    resolved: Resolved<DeviceSet>,
+    /// Where the host reads sizes of grids.
+    counts: Option<DeviceMemory>,
+}
+
+impl Work for Execution {
+    fn parts(&self) -> u64 {
+        self.program.as_ref().map_or(1, |program| program.blocks().len() as u64)
+    }
+
+    fn release(&mut self) {
+        (self.program, self.counts) = (None, None);
+        self.resolved.clear();
+    }
+}
+
+/// A program with a binding table.
+pub type ProgramJob = (Arc<Program>, Vec<BufferBinding>);
+
+impl Job<StreamQueue> for ProgramJob {
+    type Ref<'a> = (&'a Arc<Program>, &'a [BufferBinding]);
+
+    fn borrow(&self) -> Self::Ref<'_> {
+        (&self.0, &self.1)
+    }
+
+    fn to_owned((program, table): Self::Ref<'_>) -> Self {
+        (program.clone(), table.to_vec())
+    }
+
+    fn resolve((program, table): Self::Ref<'_>, queue: &StreamQueue, work: &mut Execution) -> Result<()> {
+        program.resolve(table, &mut work.resolved)?;
+        if !work.resolved.reached_by.contains(queue.context.set()) {
+            let context = &queue.context;
+            let message = format!("{context:?} may not access the memory of a buffer: it is of another device");
+            return Err(Status::invalid_argument(message));
+        }
+        if program.counts() > 0 {
+            let bytes = u64::from(program.counts()) * COUNT_BYTES;
+            work.counts = Some(queue.memory.pinned(queue.place, bytes)?);
+        }
+        work.program = Some(program.clone());
+        Ok(())
+    }
+}
+
+/// A queue.
+pub type QueueCore = Core<StreamQueue>;
+
+free_list! { static PARKED: ParkedMemory<StreamQueue>, MAX_FREE }
+
+/// The memory in which a part is put together.
+#[derive(Debug, Default)]
+pub struct Builder {
+    scratch: Scratch,
+    /// The lane and the epoch of the part that the stream was given last.
+    given: Option<(usize, u64)>,
+}
+
+/// A stream, and what it uses.
+pub struct StreamQueue {
+    /// The first field, so it is dropped first.
+    stream: Stream,
+    context: Arc<Context>,
+    /// Unique in the process, from 1.
+    number: u64,
+    progress: Arc<Progress>,
+    clocks: [Arc<StreamClock>; LANES],
+    /// Where the memory of executions is from, and the place of the GPU there.
+    memory: Arc<StreamAllocator>,
+    place: usize,
+    /// Whether the device has no other queue.
+    is_alone: bool,
+    core: OnceLock<Weak<QueueCore>>,
+}
+
+impl fmt::Debug for StreamQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "queue {} of {:?}", self.number, self.context)
+    }
+}
+
+impl LossListener for QueueCore {
+    fn lost(&self, cause: &Status) {
+        self.fail(cause.clone().context(format!("{self:?} stopped")));
+    }
+}
+
+/// A queue of the GPU at a place among those of an allocator, without threads. `is_alone` says that the device has no
+/// other one.
+///
+/// # Errors
+/// Those of the library.
+pub fn queue_of(
+    context: &Arc<Context>,
+    memory: &Arc<StreamAllocator>,
+    place: usize,
+    is_alone: bool,
+) -> Result<Arc<QueueCore>> {
+    static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
+    let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+    let progress = Arc::new(Progress::new(context));
+    let clocks = progress.clocks(number);
+    let hardware = StreamQueue {
+        stream: Stream::new(context)?,
+        context: context.clone(),
+        number,
+        progress,
+        clocks,
+        memory: memory.clone(),
+        place,
+        is_alone,
+        core: OnceLock::new(),
+    };
+    let core = Arc::new(Core::new(hardware, Builder::default(), &PARKED));
+    let weak = Arc::downgrade(&core);
+    // It was not set before.
+    let _ = core.hardware.core.set(weak.clone());
+    context.listen(weak);
+    Ok(core)
+}
+
+impl StreamQueue {
+    /// Lets the stream wait for parts of other queues. False if the end of one is not recorded yet.
+    fn wait_for(&self, points: &[SubmissionPoint<StreamClock>]) -> Result<bool> {
+        for point in points {
+            let waits = point.clock.wait_on(&self.context, self.stream.handle, point.epoch);
+            if !waits.map_err(|error| self.context.failed(error))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn enter(&self) -> Result<crate::context::Current<'_>> {
+        self.context.enter().map_err(|error| self.context.failed(error))
+    }
+}
+
+impl Hardware for StreamQueue {
+    type Clock = StreamClock;
+    type Work = Execution;
+    type Job = ProgramJob;
+    type Builder = Builder;
+
+    const NAME: &'static str = "stream";
+
+    /// Each is one call of the library.
+    const MAX_WAITS: usize = usize::MAX;
+
+    fn clocks(&self) -> &[Arc<StreamClock>; LANES] {
+        &self.clocks
+    }
+
+    fn agent(&self) -> u64 {
+        u64::from(self.context.library.number) << 32 | self.context.description.ordinal as u64
+    }
+
+    /// Streams wait for events of their own library only.
+    fn can_wait_for(&self, other: &StreamClock) -> bool {
+        self.context.library.number == other.library
+    }
+
+    fn prepare_waits(&self, builder: &mut Builder, points: &[SubmissionPoint<StreamClock>]) -> Result<bool> {
+        builder.given = None;
+        let _current = self.enter()?;
+        self.wait_for(points)
+    }
+
+    /// Gives the stream a part. What it was given before a failure is still there, and its owner holds what that uses
+    /// until the stream has come to its end.
+    fn prepare(&self, builder: &mut Builder, part: Part<'_, StreamQueue>) -> Result<bool> {
+        let Part { lane, epoch, waits, work, .. } = part;
+        let _current = self.enter()?;
+        let program = work.and_then(|(work, index)| Some((work.program.as_deref()?, work, index)));
+        let block =
+            program.and_then(|(program, work, index)| Some((program, work, program.blocks().get(index as usize)?)));
+        // The host reads what the part before has copied.
+        if block.is_some_and(|(.., block)| block.needs.is_some()) && self.clocks[lane].completed() < epoch - 1 {
+            return Ok(false);
+        }
+        if !self.wait_for(waits)? {
+            return Ok(false);
+        }
+        if let Some((program, work, block)) = block {
+            let replay = Replay {
+                context: &self.context,
+                stream: self.stream.handle,
+                pool: self.memory.pool(self.place).map(|pool| &**pool),
+                program,
+                resolved: &work.resolved,
+                counts: work.counts.as_ref(),
+            };
+            replay.run(block, &mut builder.scratch)?;
+        }
+        builder.given = Some((lane, epoch));
+        Ok(true)
+    }
+
+    fn publish(&self, builder: &mut Builder) -> Result<()> {
+        let Some((lane, epoch)) = builder.given.take() else { return Ok(()) };
+        let _current = self.enter()?;
+        self.progress.record(self.stream.handle, lane, epoch)
+    }
+
+    fn progress(&self) -> u64 {
+        0
+    }
+
+    fn pause(&self, _seen: u64, attempts: u32) {
+        // At first it may go on at once. Then it is waited for for longer and longer, up to a millisecond.
+        match attempts {
+            0..64 => thread::yield_now(),
+            _ => thread::sleep(Duration::from_micros((50 * u64::from(attempts - 63)).min(1000))),
+        }
+    }
+
+    fn wake(&self) {
+        self.progress.wake_thread();
+    }
+
+    fn waker(&self) -> Waker {
+        self.progress.clone().into()
+    }
+
+    fn rearm(&self) {
+        self.progress.rearm();
+    }
+
+    /// Only limits have a time, and no kernel of a library with streams can be ended.
+    fn wait(&self, seen: Option<&[u64; LANES]>, _until: Option<Instant>) {
+        let waited = self.context.enter().and_then(|_current| self.progress.wait(seen, self.is_alone));
+        if let Err(error) = waited {
+            let status = self.context.failed(error);
+            if let Some(core) = self.core.get().and_then(Weak::upgrade) {
+                core.fail(status.context(format!("{self:?} stopped")));
+            }
+        }
+    }
+
+    fn report(&self, _completed: &[u64; LANES]) {}
+
+    fn can_stop(&self) -> bool {
+        false
+    }
+
+    /// Waits until nothing of it runs: a library with streams ends no kernel.
+    fn stop(&self) {
+        // A context that is lost runs nothing.
+        let _ = self.stream.synchronize();
+    }
+
+    fn release_waiters(&self) {
+        self.progress.fail();
+    }
+
+    fn running(&self) -> Option<Arc<str>> {
+        None
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        None
+    }
+}
