@@ -49,6 +49,11 @@ pub fn check(program: &ProgramArguments) -> Result<(), Failure> {
     if let Some(device) = program.device.iter().find(is_gpu).filter(|_| uses_library) {
         return refused(format!("the device `{device}` talks to the driver of the system"));
     }
+    let is_cuda = |uri: &&String| DeviceUri::parse(uri).is_ok_and(|uri| uri.driver == "cuda");
+    let loads_library = program.devices.cuda.cuda_driver != crate::arguments::CudaDriver::Software;
+    if let Some(device) = program.device.iter().find(is_cuda).filter(|_| loads_library) {
+        return refused(format!("the device `{device}` talks to the driver of the system"));
+    }
     if amdgpu.sanitize_report.is_some() {
         return refused("--sanitize_report writes a file at the end".to_string());
     }

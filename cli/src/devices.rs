@@ -42,6 +42,7 @@ impl Drivers {
         let options = BuiltinOptions {
             local_task: arguments.task.config()?,
             amdgpu: arguments.amdgpu.config(),
+            cuda: arguments.cuda.config(arguments.amdgpu.checks()),
             policy,
             kernel_progress,
             loaded_kernels: Some(kernels.clone()),

@@ -1,4 +1,4 @@
-//! Findings of the sanitizer of the software agent, at the end of a command that ran a program (`--sanitize`).
+//! Findings of the sanitizer of software GPUs, at the end of a command that ran a program (`--sanitize`).
 
 use vireo::hal::{Buffer, DeviceUri};
 
@@ -8,11 +8,15 @@ use crate::failure::Failure;
 
 /// Refuses the flag where no device has kernels that can be checked: nothing would be found.
 pub fn check(program: &ProgramArguments) -> Result<(), Failure> {
-    let is_checked = |uri: &String| DeviceUri::parse(uri).is_ok_and(|uri| uri.driver == "amdgpu");
+    use crate::arguments::CudaDriver;
+    let is_software = program.devices.cuda.cuda_driver == CudaDriver::Software;
+    let is_checked = |uri: &String| {
+        DeviceUri::parse(uri).is_ok_and(|uri| uri.driver == "amdgpu" || (uri.driver == "cuda" && is_software))
+    };
     if program.devices.amdgpu.sanitize.is_empty() || program.device.iter().any(is_checked) {
         return Ok(());
     }
-    let message = "--sanitize checks kernels on the software agent; expected --device=amdgpu --amdgpu_agent=software";
+    let message = "--sanitize checks kernels on the software agent and the software CUDA driver; expected --device=amdgpu --amdgpu_agent=software, or --device=cuda --cuda_driver=software";
     Err(Failure::new(Exit::Usage, message))
 }
 

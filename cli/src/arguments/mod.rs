@@ -3,6 +3,7 @@
 
 mod benchmark;
 mod check;
+mod cuda;
 mod examples;
 mod explain;
 mod format;
@@ -24,6 +25,7 @@ use vireo::hal::{AllocatorSpec, AmdgpuAgent, AmdgpuConfig, SanitizerChecks};
 
 pub use self::benchmark::{BenchmarkArguments, BenchmarkFormat, MinTime, TimeUnit};
 pub use self::check::CheckArguments;
+pub use self::cuda::{CudaArguments, CudaDriver};
 pub use self::explain::ExplainArguments;
 pub use self::format::Format;
 pub use self::inspect::{
@@ -199,6 +201,9 @@ pub struct DeviceArguments {
     /// The agents of `amdgpu` devices.
     #[command(flatten)]
     pub amdgpu: AmdgpuArguments,
+    /// The devices of `cuda`.
+    #[command(flatten)]
+    pub cuda: CudaArguments,
 }
 
 /// Where the agents of `amdgpu` devices are.
@@ -222,7 +227,7 @@ pub struct AmdgpuArguments {
     /// used.
     #[arg(long, value_name = "PATH")]
     pub amdgpu_libhsa_search_path: Vec<PathBuf>,
-    /// Check the accesses of kernels on the software agent: `memory` finds those out of bounds and of freed memory,
+    /// Check the accesses of kernels on the software agent and the software CUDA driver: `memory` finds those out of bounds and of freed memory,
     /// `race` data races of waves, work-groups and queues, `race-same-value` also those that change nothing, since all
     /// stores leave the same bytes, `init` loads of what was never written. What is found is written to stderr at the
     /// end.
@@ -251,20 +256,24 @@ pub enum SanitizerCheck {
 }
 
 impl AmdgpuArguments {
+    /// The checks of the sanitizer.
+    pub fn checks(&self) -> SanitizerChecks {
+        let has = |check| self.sanitize.contains(&check);
+        SanitizerChecks {
+            memory: has(SanitizerCheck::Memory),
+            race: has(SanitizerCheck::Race) || has(SanitizerCheck::RaceSameValue),
+            race_same_value: has(SanitizerCheck::RaceSameValue),
+            init: has(SanitizerCheck::Init),
+        }
+    }
+
     /// The configuration that the driver starts from.
     pub fn config(&self) -> AmdgpuConfig {
         let agent = match self.amdgpu_agent {
             AmdgpuAgentName::Library => AmdgpuAgent::Library,
             AmdgpuAgentName::Software => AmdgpuAgent::Software,
         };
-        let has = |check| self.sanitize.contains(&check);
-        let sanitize = SanitizerChecks {
-            memory: has(SanitizerCheck::Memory),
-            race: has(SanitizerCheck::Race) || has(SanitizerCheck::RaceSameValue),
-            race_same_value: has(SanitizerCheck::RaceSameValue),
-            init: has(SanitizerCheck::Init),
-        };
-        let mut config = AmdgpuConfig { agent, sanitize, ..AmdgpuConfig::default() };
+        let mut config = AmdgpuConfig { agent, sanitize: self.checks(), ..AmdgpuConfig::default() };
         config.library_paths.clone_from(&self.amdgpu_libhsa_search_path);
         #[cfg(feature = "software-agents")]
         {

@@ -46,12 +46,11 @@ pub use builtin::{CudaConfig, CudaLibrary, UseGraphs};
 /// Tools for the code of AMD GPUs: listings of code objects, and what the sanitizer of the software agent finds.
 #[cfg(feature = "software-agents")]
 pub mod gpu {
-    pub use crate::builtin::{check_result, code_objects};
+    pub use crate::builtin::{check_result, code_objects, take_reports, take_warnings};
     pub use vireo_softhsa::listing::{Function, Line, Listing, ListingError};
     pub use vireo_softhsa::sanitize::{
         AllocationNote, ExitNote, Finding, OtherAccess, Place, Report, Site, Unchecked, Warning,
     };
-    pub use vireo_softhsa::{take_reports, take_warnings};
 }
 
 #[cfg(feature = "local")]

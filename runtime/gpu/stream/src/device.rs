@@ -90,7 +90,8 @@ impl StreamDevice {
         }
         let own_memory = Arc::new(StreamAllocator::new(&contexts, options)?);
         let physical = |(place, context): (usize, &Arc<Context>)| {
-            let queue = |_| Owner::start(crate::queue::queue_of(context, &own_memory, place, count == 1)?);
+            let queue =
+                |_| Owner::start(crate::queue::queue_of(context, &own_memory, place, count == 1, options.graphs)?);
             let queues = (0..options.streams).map(queue).collect::<Result<_>>()?;
             Ok(Physical { queues, target: Arc::new(ContextTarget(context.clone())) })
         };

@@ -3,7 +3,7 @@
 //!
 //! `api` has the errors of functions and their observer, `context` the context of a GPU and its loss, `handles` what the
 //! library makes, which ends when it is dropped, and `memory` buffers that GPUs reach. `executable` reads and loads
-//! executables, `command_buffer` records commands as what streams are given, `graph` makes them graphs, `queue` gives
+//! executables, `command_buffer` records commands as what streams are given or graphs are made of, `queue` gives
 //! streams what is submitted and completes it. `allocator`, `staging`, `device` and `driver` implement the objects of
 //! the HAL.
 //!

@@ -25,4 +25,6 @@ pub use options::BuiltinOptions;
 #[cfg(any(feature = "amdgpu", feature = "cuda"))]
 pub use sanitizer::SanitizerChecks;
 #[cfg(feature = "software-agents")]
+pub use sanitizer::{take_reports, take_warnings};
+#[cfg(feature = "software-agents")]
 pub use vireo_softhsa::{PacketTrace, TraceFormat as PacketTraceFormat};

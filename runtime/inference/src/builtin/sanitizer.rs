@@ -20,3 +20,15 @@ impl SanitizerChecks {
         self.memory || self.race || self.race_same_value || self.init
     }
 }
+
+/// The findings of the sanitizer since the last call.
+#[cfg(feature = "software-agents")]
+pub fn take_reports() -> Vec<vireo_softhsa::sanitize::Report> {
+    vireo_softhsa::take_reports().into_iter().chain(vireo_softcuda::take_reports()).collect()
+}
+
+/// The limits of the sanitizer that were reached since the last call.
+#[cfg(feature = "software-agents")]
+pub fn take_warnings() -> Vec<vireo_softhsa::sanitize::Warning> {
+    vireo_softhsa::take_warnings().into_iter().chain(vireo_softcuda::take_warnings()).collect()
+}

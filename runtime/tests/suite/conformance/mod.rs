@@ -136,3 +136,13 @@ on!(
 );
 on!(cuda_with_streams, Backend { name: "cuda with four streams", create: || cuda("://?streams=4"), queues: 4, ..CUDA });
 on!(cuda_without_pools, Backend { name: "cuda without pools", create: || cuda("://?pools=off"), ..CUDA });
+on!(cuda_with_graphs, Backend { name: "cuda with graphs", create: || cuda("://?graphs=always"), ..CUDA });
+on!(
+    cuda_with_graphs_of_streams,
+    Backend {
+        name: "cuda with graphs of four streams",
+        create: || cuda("://?graphs=always&streams=4"),
+        queues: 4,
+        ..CUDA
+    }
+);

@@ -3,12 +3,14 @@
 //!
 //! `recorder` checks commands and writes them to the [`Block`]s of a [`Program`]; `dispatch` does so for kernels. A block
 //! is what a stream is given without the host in between: another one begins where the host has to read the size of a
-//! grid first. `replay` gives a block to a stream, with the addresses of an execution.
+//! grid first. `replay` gives a block to a stream, with the addresses of an execution; `graph` launches the same as a
+//! graph of the library.
 //!
 //! The arguments of the dispatches of a block are in one arena. If all are known when they are recorded, launches read
 //! them there; otherwise an execution copies the arena and patches what depends on it.
 
 mod dispatch;
+mod graph;
 mod program;
 mod recorder;
 mod replay;

@@ -5,6 +5,7 @@ use std::fmt;
 
 use vireo_cuda::types::CuFunction;
 
+use super::graph::Graphs;
 use crate::hal::transfer::{check_copy, check_fill};
 use crate::hal::{BufferBinding, WHOLE_BUFFER};
 use crate::hal_driver::references::{Base, Held, Place, Resolved};
@@ -113,6 +114,8 @@ impl Block {
 
 /// A recorded command buffer.
 pub struct Program {
+    /// Its executable graphs. The first field, so they are gone before the kernels that they launch.
+    pub(super) graphs: Graphs,
     /// Its blocks, one at least.
     pub(super) blocks: Vec<Block>,
     /// The buffers and executables that its commands refer to.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::graph::Graphs;
 use super::program::{Block, Command, Operation, Program, depends_on_lengths};
 use crate::context::LaunchLimits;
 use crate::executable::{Export, LoadedKernel};
@@ -165,7 +166,16 @@ impl deferred::Recorder for StreamRecorder {
     fn finish(mut self, _target: &Arc<dyn Target>) -> Result<Arc<Program>> {
         self.end_block()?;
         let StreamRecorder { blocks, mut references, unchecked, counts, names, commands, charge, .. } = self;
-        Ok(Arc::new(Program { blocks, held: references.take(), unchecked, commands, counts, names, _charge: charge }))
+        Ok(Arc::new(Program {
+            blocks,
+            held: references.take(),
+            unchecked,
+            commands,
+            counts,
+            names,
+            graphs: Graphs::default(),
+            _charge: charge,
+        }))
     }
 }
 

@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::hal_driver::references::{Place, Resolved};
 use crate::handles::MemoryPool;
 use crate::memory::{DeviceMemory, DeviceSet};
+use crate::options::UseGraphs;
 use crate::status::{Result, Status};
 
 /// Copies of ranges that overlap without memory in between, at most.
@@ -36,6 +37,20 @@ pub struct Replay<'a> {
     pub resolved: &'a Resolved<DeviceSet>,
     /// Memory of the host for sizes of grids.
     pub counts: Option<&'a DeviceMemory>,
+    /// When programs are graphs.
+    pub graphs: UseGraphs,
+}
+
+/// The list by which a launch passes packed arguments of so many bytes.
+pub(super) fn extra_of(arguments: &[u64], bytes: &u64) -> [*mut c_void; 5] {
+    let key = |value: u64| std::ptr::without_provenance_mut::<c_void>(value as usize);
+    [
+        key(LAUNCH_PARAM_BUFFER_POINTER),
+        arguments.as_ptr().cast_mut().cast(),
+        key(LAUNCH_PARAM_BUFFER_SIZE),
+        std::ptr::from_ref(bytes).cast_mut().cast(),
+        key(LAUNCH_PARAM_END),
+    ]
 }
 
 impl Replay<'_> {
@@ -45,6 +60,9 @@ impl Replay<'_> {
     /// Those of the library, with the kernel, and OUT_OF_RANGE for sizes of grids that the device does not have.
     pub fn run(&self, block: &Block, scratch: &mut Scratch) -> Result<()> {
         let arena = self.arguments(block, scratch)?;
+        if self.program.blocks().len() == 1 && self.program.graphs.run(self, block, arena)? {
+            return Ok(());
+        }
         for command in &block.commands {
             match command {
                 Command::Launch(launch) => self.launch(launch, launch.grid, arena)?,
@@ -85,14 +103,7 @@ impl Replay<'_> {
     fn launch(&self, launch: &Launch, grid: [u32; 3], arena: &[u64]) -> Result<()> {
         let bytes = u64::from(launch.length);
         let arguments = &arena[launch.arguments as usize..][..launch.length.div_ceil(8) as usize];
-        let key = |value: u64| std::ptr::without_provenance_mut::<c_void>(value as usize);
-        let mut extra: [*mut c_void; 5] = [
-            key(LAUNCH_PARAM_BUFFER_POINTER),
-            arguments.as_ptr().cast_mut().cast(),
-            key(LAUNCH_PARAM_BUFFER_SIZE),
-            (&raw const bytes).cast_mut().cast(),
-            key(LAUNCH_PARAM_END),
-        ];
+        let mut extra = extra_of(arguments, &bytes);
         let ([x, y, z], [i, j, k]) = (grid, launch.block);
         // SAFETY: the kernel is one of an executable that the program holds, and the arguments have as many bytes as
         // the list says, which the library reads before it returns. What they refer to is held by the execution.

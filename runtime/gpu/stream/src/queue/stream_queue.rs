@@ -17,7 +17,23 @@ use crate::hal_driver::device_queue::{Clock, Core, Hardware, Job, LANES, ParkedM
 use crate::hal_driver::references::Resolved;
 use crate::handles::Stream;
 use crate::memory::{DeviceMemory, DeviceSet};
+use crate::options::UseGraphs;
 use crate::status::{Result, Status};
+
+/// The calls that graphs take.
+const GRAPH_CALLS: [&str; 11] = [
+    "graph_create",
+    "graph_destroy",
+    "graph_add_empty",
+    "graph_add_kernel",
+    "graph_add_copy",
+    "graph_add_fill",
+    "graph_instantiate",
+    "graph_launch",
+    "graph_exec_destroy",
+    "graph_set_kernel",
+    "graph_set_copy",
+];
 
 /// Bytes of the size of a grid in an execution.
 const COUNT_BYTES: u64 = 16;
@@ -99,6 +115,7 @@ pub struct StreamQueue {
     place: usize,
     /// Whether the device has no other queue.
     is_alone: bool,
+    graphs: UseGraphs,
     core: OnceLock<Weak<QueueCore>>,
 }
 
@@ -118,14 +135,23 @@ impl LossListener for QueueCore {
 /// other one.
 ///
 /// # Errors
-/// Those of the library.
+/// Those of the library, and UNIMPLEMENTED if it has no graphs and they are always to be used.
 pub fn queue_of(
     context: &Arc<Context>,
     memory: &Arc<StreamAllocator>,
     place: usize,
     is_alone: bool,
+    graphs: UseGraphs,
 ) -> Result<Arc<QueueCore>> {
     static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
+    let has_graphs = GRAPH_CALLS.iter().all(|call| context.api().has(call));
+    let graphs = match graphs {
+        UseGraphs::Auto if !has_graphs => UseGraphs::Never,
+        UseGraphs::Always if !has_graphs => {
+            return Err(Status::unimplemented(format!("the library of {context:?} has no graphs")));
+        }
+        graphs => graphs,
+    };
     let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
     let progress = Arc::new(Progress::new(context));
     let clocks = progress.clocks(number);
@@ -138,6 +164,7 @@ pub fn queue_of(
         memory: memory.clone(),
         place,
         is_alone,
+        graphs,
         core: OnceLock::new(),
     };
     let core = Arc::new(Core::new(hardware, Builder::default(), &PARKED));
@@ -218,6 +245,7 @@ impl Hardware for StreamQueue {
                 program,
                 resolved: &work.resolved,
                 counts: work.counts.as_ref(),
+                graphs: self.graphs,
             };
             replay.run(block, &mut builder.scratch)?;
         }
