@@ -9,7 +9,7 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::hal::{Buffer, File, HostSemaphore, MappingMode, MemoryAccess, Semaphore, Timepoint};
+use crate::hal::{Buffer, File, HostSemaphore, MappingMode, MemoryAccess, MemoryType, Semaphore, Timepoint};
 use crate::limits::scope;
 use crate::status::Result;
 
@@ -211,9 +211,10 @@ impl<Q: StagingQueue> Staging<Q> {
     }
 }
 
-/// Whether the host can access a buffer in place.
+/// Whether the host can access a buffer in place. Other memory it may read by a copy, which the queue makes better.
 fn is_mappable(buffer: &dyn Buffer, access: MemoryAccess) -> bool {
-    buffer.map_range(MappingMode::SCOPED, access, 0, 0).is_ok()
+    buffer.memory_type().contains(MemoryType::HOST_VISIBLE)
+        && buffer.map_range(MappingMode::SCOPED, access, 0, 0).is_ok()
 }
 
 #[cfg(test)]
@@ -224,8 +225,8 @@ mod tests {
     use super::*;
     use crate::hal::allocation_state::{AllocationState, state_methods};
     use crate::hal::{
-        Allocator as _, BufferParams, BufferUsage, HeapAllocator, Mapping, MemoryType, WHOLE_BUFFER, buffer_copy,
-        buffer_fill, buffer_to_vec,
+        Allocator as _, BufferParams, BufferUsage, HeapAllocator, Mapping, WHOLE_BUFFER, buffer_copy, buffer_fill,
+        buffer_to_vec,
     };
     use crate::status::Status;
 

@@ -5,6 +5,7 @@
 //! wait for kernels; without pools it is allocated and freed at once. Memory of the host is pinned. Memory that is to
 //! be both is managed, and moves to whoever accesses it.
 
+use std::any::Any;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use crate::hal_driver::device_slabs::{SlabAllocator, SlabMemory};
 use crate::hal_driver::pool::Notice;
 use crate::handles::{MemoryPool, Stream};
 use crate::limits::{Charge, MemoryBudget, OBJECT_BYTES};
-use crate::memory::{DeviceBuffer, DeviceMemory, DeviceSet};
+use crate::memory::{DeviceBuffer, DeviceMemory, DeviceSet, HostCopies};
 use crate::options::DeviceOptions;
 use crate::status::{Result, Status, StatusCode};
 
@@ -73,7 +74,7 @@ struct Counted {
     counters: Arc<[Counter; 2]>,
     is_host: bool,
     bytes: u64,
-    _memory: Arc<dyn std::any::Any + Send + Sync>,
+    _memory: Arc<dyn Any + Send + Sync>,
 }
 
 impl Drop for Counted {
@@ -110,7 +111,7 @@ impl Drop for Allocation {
 struct Imported {
     context: Arc<Context>,
     host: usize,
-    _owner: Arc<dyn std::any::Any + Send + Sync>,
+    _owner: Arc<dyn Any + Send + Sync>,
 }
 
 impl Drop for Imported {
@@ -135,10 +136,29 @@ struct Source {
     reached_by: DeviceSet,
 }
 
+impl HostCopies for Source {
+    unsafe fn copy_of(&self, address: u64, length: u64) -> Result<(NonNull<u8>, Arc<dyn Any + Send + Sync>)> {
+        let words = usize::try_from(length.div_ceil(8)).unwrap_or(usize::MAX).max(1);
+        let mut copy: Vec<u64> = Vec::new();
+        copy.try_reserve_exact(words)
+            .map_err(|_| Status::resource_exhausted(format!("no memory for a copy of {length} bytes")))?;
+        copy.resize(words, 0);
+        let target: *mut u64 = copy.as_mut_ptr();
+        if length > 0 {
+            let stream = self.stream.handle;
+            // SAFETY: the copy has as many bytes, and the caller promises the same of the range until it has ended.
+            self.context.call(|api| unsafe { api.copy_to_host(target.cast(), address, length, stream) })?;
+            self.stream.synchronize()?;
+        }
+        let data = NonNull::new(target.cast()).unwrap_or(NonNull::dangling());
+        Ok((data, Arc::new(copy)))
+    }
+}
+
 /// An allocator of the memory of some GPUs.
 pub struct StreamAllocator {
     /// At least one.
-    sources: Vec<Source>,
+    sources: Vec<Arc<Source>>,
     /// Streams of each GPU.
     streams: usize,
     /// Of the device and of the host.
@@ -174,7 +194,7 @@ impl StreamAllocator {
                 None
             };
             let reached_by = peers.iter().fold(context.set(), |all, peer| all.with(peer.set()));
-            Ok(Source { context: context.clone(), pool, stream: Stream::new(context)?, reached_by })
+            Ok(Arc::new(Source { context: context.clone(), pool, stream: Stream::new(context)?, reached_by }))
         };
         Ok(StreamAllocator {
             sources: contexts.iter().map(source).collect::<Result<_>>()?,
@@ -226,9 +246,11 @@ impl StreamAllocator {
             return Err(Status::invalid_argument(message));
         }
         params.usage |= BufferUsage::TRANSFER;
-        if class != MemoryClass::Device {
-            params.usage |= BufferUsage::MAPPING | BufferUsage::MAPPING_PERSISTENT;
-        }
+        // The host reads memory that it does not reach by a copy.
+        params.usage |= match class {
+            MemoryClass::Device => BufferUsage::MAPPING_SCOPED,
+            MemoryClass::Host | MemoryClass::Managed => BufferUsage::MAPPING | BufferUsage::MAPPING_PERSISTENT,
+        };
         if params.min_alignment > MAX_ALIGNMENT || !params.min_alignment.max(1).is_power_of_two() {
             let asked = params.min_alignment;
             let message = format!("alignment {asked}: expected a power of two up to {MAX_ALIGNMENT}");
@@ -248,7 +270,7 @@ impl StreamAllocator {
             unsafe { host.write_bytes(0, length as usize) };
             return Ok(());
         }
-        let Source { context, stream, .. } = &self.sources[index];
+        let Source { context, stream, .. } = &*self.sources[index];
         // SAFETY: the memory has that many bytes, and nothing else uses it yet.
         context.call(|api| unsafe { api.fill_8(memory.address, 0, length, stream.handle) })?;
         stream.synchronize()
@@ -256,7 +278,7 @@ impl StreamAllocator {
 
     /// A new allocation of the library.
     fn allocate_new(&self, index: usize, class: MemoryClass, length: u64) -> Result<DeviceMemory> {
-        let Source { context, pool, reached_by, .. } = &self.sources[index];
+        let Source { context, pool, reached_by, .. } = &*self.sources[index];
         let of_host = HOST_ALLOC_PORTABLE | HOST_ALLOC_DEVICE_MAP;
         let pool = pool.as_ref().filter(|_| class == MemoryClass::Device);
         // SAFETY: the context is current; results are addresses of as many bytes.
@@ -288,7 +310,8 @@ impl StreamAllocator {
             MemoryClass::Host | MemoryClass::Managed => DeviceSet { devices: u64::MAX, ..*reached_by },
         };
         let host = NonNull::new(std::ptr::with_exposed_provenance_mut(host));
-        Ok(DeviceMemory { address, length, host, reached_by, owner: Arc::new(allocation) })
+        let copies = (class == MemoryClass::Device).then(|| self.sources[index].clone() as Arc<dyn HostCopies>);
+        Ok(DeviceMemory { address, length, host, copies, reached_by, owner: Arc::new(allocation) })
     }
 
     /// Says who holds the memory, where there is none left.
@@ -521,7 +544,8 @@ impl Allocator for StreamAllocator {
         let (context, host, _owner) = (context.clone(), data.expose_provenance(), external.owner.clone());
         let owner = Arc::new(Imported { context: context.clone(), host, _owner });
         let reached_by = DeviceSet { devices: u64::MAX, ..context.set() };
-        let memory = DeviceMemory { address, length: external.size, host: Some(external.data), reached_by, owner };
+        let (length, host) = (external.size, Some(external.data));
+        let memory = DeviceMemory { address, length, host, copies: None, reached_by, owner };
         // SAFETY: the caller guarantees that the memory has `external.size` bytes as long as its owner, which the
         // buffer holds, and that no Rust reference to them exists.
         let buffer =

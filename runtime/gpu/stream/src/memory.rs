@@ -63,6 +63,18 @@ impl BitAnd for DeviceSet {
     }
 }
 
+/// A way to read memory that the host does not reach.
+pub trait HostCopies: Send + Sync {
+    /// A copy of a range, for the host alone, with what keeps it. What is written to the copy goes nowhere.
+    ///
+    /// # Errors
+    /// Those of the library, and RESOURCE_EXHAUSTED if there is no memory for it.
+    ///
+    /// # Safety
+    /// The range is allocated, and stays so until this returns.
+    unsafe fn copy_of(&self, address: u64, length: u64) -> Result<(NonNull<u8>, Arc<dyn Any + Send + Sync>)>;
+}
+
 /// An allocation, or part of one, that GPUs reach.
 #[derive(Clone)]
 pub struct DeviceMemory {
@@ -72,6 +84,8 @@ pub struct DeviceMemory {
     pub length: u64,
     /// Its address for the host, if the host reaches it.
     pub host: Option<NonNull<u8>>,
+    /// How the host reads it otherwise.
+    pub copies: Option<Arc<dyn HostCopies>>,
     /// The devices that may access it.
     pub reached_by: DeviceSet,
     /// Keeps it allocated.
@@ -166,10 +180,18 @@ impl Buffer for DeviceBuffer {
         require_usage(self, usage)?;
         require_access(self, access)?;
         let length = check_range(self.state.length, offset, length)?;
-        let host = self.memory.host.ok_or_else(|| {
+        let refused = || {
             let memory_type = self.state.memory_type;
             Status::permission_denied(format!("the host does not reach the memory of the buffer ({memory_type:?})"))
-        })?;
+        };
+        let Some(host) = self.memory.host else {
+            // A copy is as good to read, where nothing is to be seen later.
+            let reads = !persistent && access.contains(MemoryAccess::READ) && !access.intersects(WRITES);
+            let copies = self.memory.copies.as_ref().filter(|_| reads).ok_or_else(refused)?;
+            // SAFETY: the range is within the buffer, whose memory its owner keeps.
+            let (data, owner) = unsafe { copies.copy_of(self.memory.address + offset, length) }?;
+            return Ok(Mapping { data, length, owner });
+        };
         // SAFETY: `offset` is within the buffer, whose memory the host reaches.
         let data = unsafe { host.add(offset as usize) };
         Ok(Mapping { data, length, owner: self.memory.owner.clone() })
@@ -184,6 +206,9 @@ impl Buffer for DeviceBuffer {
         check_range(self.state.length, offset, length).map(drop)
     }
 }
+
+/// The accesses that write.
+const WRITES: MemoryAccess = MemoryAccess::WRITE.union(MemoryAccess::DISCARD);
 
 /// A range of memory as kernels reach it.
 pub type DeviceRange = AddressRange<DeviceSet>;

@@ -128,7 +128,7 @@ impl Code {
         let stop = Stop::default();
         // On a GPU texts wait in a buffer until the host waits for the kernel. The program sees no difference, and
         // loses none of them.
-        let print = |text: &[u8]| drop(std::io::stdout().lock().write_all(text));
+        let print = |text: &[u8]| print(text);
         let wanted = vireo_ptx::Launch {
             grid: launch.grid,
             block: launch.block,
@@ -147,12 +147,7 @@ impl Code {
             threads: system.threads(),
             pool: &system.pool,
         };
-        let run = || {
-            let result = self.module.kernels()[kernel].launch(&wanted);
-            // The rest of a line, also where the program ends without a destructor. A closed stream is no error.
-            drop(std::io::stdout().lock().flush());
-            result
-        };
+        let run = || self.module.kernels()[kernel].launch(&wanted);
         let (result, is_late) = match system.options.timeout {
             None => (run(), false),
             Some(time) => std::thread::scope(|scope| {
@@ -279,4 +274,21 @@ fn status(trap: &Trap) -> CuResult {
         TrapKind::Stopped => CuResult::ERROR_LAUNCH_TIMEOUT,
         _ => CuResult::ERROR_LAUNCH_FAILED,
     }
+}
+
+/// Writes what a kernel prints to the standard output stream. A closed stream is no error. The stream of the process is
+/// not locked: its thread may hold that while it waits for the kernel.
+#[cfg(unix)]
+fn print(text: &[u8]) {
+    use std::os::fd::AsFd;
+
+    if let Ok(stream) = std::io::stdout().as_fd().try_clone_to_owned() {
+        drop(std::fs::File::from(stream).write_all(text));
+    }
+}
+
+#[cfg(not(unix))]
+fn print(text: &[u8]) {
+    let mut stream = std::io::stdout().lock();
+    drop(stream.write_all(text).and_then(|()| stream.flush()));
 }
