@@ -247,6 +247,7 @@ impl<'a> Lower<'_, 'a> {
         for (slot, source) in draft.sources.iter_mut().zip(sources) {
             *slot = source;
         }
+        super::special::specialize(form, &mut draft);
         self.push(draft);
         for draft in after {
             self.push(draft);

@@ -12,6 +12,7 @@ mod instruction;
 mod memory;
 mod polls;
 mod program;
+mod special;
 mod symbols;
 mod tiles;
 mod together;
