@@ -8,6 +8,7 @@ pub(crate) mod control;
 pub(crate) mod examples;
 pub(crate) mod lanes;
 pub(crate) mod matrix;
+pub(crate) mod mbarrier;
 pub(crate) mod memory;
 pub(crate) mod moves;
 pub(crate) mod packed;

@@ -487,13 +487,19 @@ impl<'a> Lower<'_, 'a> {
         if results.len() != count {
             return self.invalid(format!("{} results: expected {count}", results.len()));
         }
-        let at = self.at(address)?;
+        let (space, at) = self.access(form, address)?;
+        if !matches!(space, Space::Shared | Space::Generic) {
+            return self.invalid("matrices are loaded from shared memory");
+        }
         let mut list = Vec::new();
         for result in &results {
             list.push(self.plain_result(result, 32)?);
         }
         let mut draft = Draft::control(own(load_matrix)).with([at.source]);
-        draft.number = count as u32 | u32::from(form.has(Class::Transposed)) << 4 | u32::from(at.is_short) << 5;
+        draft.number = count as u32
+            | u32::from(form.has(Class::Transposed)) << 4
+            | u32::from(at.is_short) << 5
+            | u32::from(space == Space::Generic) << 6;
         (draft.offset, draft.local) = (at.offset, at.local);
         draft.list_results = list.len();
         draft.list = list;

@@ -9,6 +9,7 @@ mod calls;
 mod code;
 mod indirect;
 mod instruction;
+mod mbarriers;
 mod memory;
 mod polls;
 mod program;

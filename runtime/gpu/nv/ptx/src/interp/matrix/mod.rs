@@ -7,7 +7,7 @@ use vireo_simt::prim::{self, F16};
 use vireo_simt::row::lanes;
 use vireo_simt::{Row, TrapKind};
 
-use super::memory::{Addresses, Space, list, shown};
+use super::memory::{Space, list, shown};
 use super::sync::show_meeting;
 use crate::generated::fragments;
 use crate::generated::suffixes::Type;
@@ -16,7 +16,10 @@ use crate::machine::{Block, Inst, Next, Warp};
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod avx2;
+mod rows;
 mod tiles;
+
+pub(crate) use rows::{store_matrix, transpose_matrix};
 
 /// The type of the elements of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -265,21 +268,23 @@ fn general(warp: &Warp, product: Product, taken: [&[u16]; 3]) -> [Row; 4] {
 /// Rows of matrices of 8 by 8 halves from shared memory, whose addresses lanes have in turn. The number says how many
 /// matrices, has 16 if they are transposed, and says how addresses are as [`rows::places`] reads it.
 pub(crate) fn load_matrix(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
-    let (count, is_transposed, is_short) = (inst.number as usize & 7, inst.number & 16 != 0, inst.number & 32 != 0);
+    let (count, is_transposed) = (inst.number as usize & 7, inst.number & 16 != 0);
     if warp.mask != u32::MAX {
         let message = "a load of matrices in which not all lanes of the warp take part";
         return warp.trapped(TrapKind::InvalidOperand(message.into()), None);
     }
-    let addresses = Addresses::of(warp, inst, is_short);
+    let addresses = match rows::places(warp, inst, rows::rows_of(count), vireo_simt::Access::Load) {
+        Ok(addresses) => addresses,
+        Err(refused) => return warp.refused(refused),
+    };
     if block.hook.is_some() {
         show_meeting(warp, block, &Row::splat(u32::MAX));
-        let rows = if count == 4 { u32::MAX } else { (1 << (8 * count)) - 1 };
-        warp.set_mask(rows);
+        warp.set_mask(rows::rows_of(count));
         shown(warp, block, (Space::Shared, &addresses), 16, (vireo_simt::Access::Load, false));
         warp.set_mask(u32::MAX);
     }
     let mut matrices = [[[0u8; 16]; 8]; 4];
-    for lane in lanes(if count == 4 { u32::MAX } else { (1 << (8 * count)) - 1 }) {
+    for lane in lanes(rows::rows_of(count)) {
         if !addresses.low.0[lane].is_multiple_of(16) {
             let why = vireo_simt::Refusal::Unaligned;
             let fault = super::memory::fault(&addresses, lane, 16, vireo_simt::Access::Load, why);
