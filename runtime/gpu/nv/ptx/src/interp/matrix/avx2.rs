@@ -136,13 +136,13 @@ fn write(results: &mut [Row; 4], product: Product, upper: usize, number: usize, 
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 #[expect(clippy::needless_range_loop, reason = "functions of iterators are not inlined into code for newer processors")]
-fn compute<const BRAIN: bool>(
+fn compute<const BRAIN: bool, const PARTS: usize>(
     [a, b, sums]: [&[&Row]; 3],
     product: Product,
     Matrices { lines, columns }: &mut Matrices,
     results: &mut [Row; 4],
 ) {
-    for part in 0..b.len() {
+    for part in 0..PARTS {
         let mut tile = [singles::<BRAIN>(line(b[part], 0)); 8];
         for number in 1..8 {
             tile[number] = singles::<BRAIN>(line(b[part], number));
@@ -160,7 +160,7 @@ fn compute<const BRAIN: bool>(
     }
     for first_row in (0..16).step_by(4) {
         let mut totals = [[_mm256_setzero_pd(); 2]; 4];
-        for column in 0..8 * b.len() {
+        for column in 0..8 * PARTS {
             let values = eight(&columns[column]);
             for row in 0..4 {
                 let factor = _mm256_broadcast_sd(&lines[first_row + row][column]);
@@ -181,9 +181,11 @@ fn compute<const BRAIN: bool>(
 /// The rows of a product: of the first matrix there are two for each one of the second, which has one or two.
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn product(rows: [&[&Row]; 3], product: Product, matrices: &mut Matrices, results: &mut [Row; 4]) {
-    if product.a == Element::Brain {
-        compute::<true>(rows, product, matrices, results);
-    } else {
-        compute::<false>(rows, product, matrices, results);
+    // With their number known, nothing is tested in loops.
+    match (product.a == Element::Brain, rows[1].len()) {
+        (true, 2) => compute::<true, 2>(rows, product, matrices, results),
+        (true, _) => compute::<true, 1>(rows, product, matrices, results),
+        (false, 2) => compute::<false, 2>(rows, product, matrices, results),
+        (false, _) => compute::<false, 1>(rows, product, matrices, results),
     }
 }
