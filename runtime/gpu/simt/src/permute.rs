@@ -4,7 +4,7 @@
 //! with AVX2 a row takes four shuffles of bytes for each source.
 
 use crate::prim;
-use crate::row::{LANES, Row};
+use crate::row::Row;
 
 /// The bytes that a selector picks, of the first value and of the second one, and which of them become signs.
 ///
@@ -50,8 +50,9 @@ impl Pattern {
     pub fn pick(self, a: &Row, b: &Row) -> Row {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if is_x86_feature_detected!("avx2") {
+            let second = (self.second != NOTHING).then_some(self.second);
             // SAFETY: The processor has AVX2.
-            return unsafe { avx2::pick(self, a, b) };
+            return unsafe { avx2::pick((self.first, second), self.signs, a, b) };
         }
         self.pick_one_by_one(a, b)
     }
@@ -69,7 +70,7 @@ mod avx2 {
         _mm256_set1_epi32, _mm256_setr_epi32, _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_store_si256,
     };
 
-    use super::{LANES, NOTHING, Pattern, Row};
+    use crate::row::{LANES, Row};
 
     /// The places that a shuffle of bytes takes for the bytes of a pattern: each is of its own word, and the highest
     /// bit, which says that there is none, stays.
@@ -83,19 +84,20 @@ mod avx2 {
 
     #[inline]
     #[target_feature(enable = "avx2")]
-    pub(super) fn pick(pattern: Pattern, a: &Row, b: &Row) -> Row {
+    pub(super) fn pick((first, second): (u32, Option<u32>), signs: u32, a: &Row, b: &Row) -> Row {
         let mut result = Row::ZERO;
-        let (first, second) = (places(pattern.first), places(pattern.second));
-        let signs = _mm256_set1_epi32(pattern.signs as i32);
+        let (first, other) = (places(first), places(second.unwrap_or_default()));
+        let has_signs = signs != 0;
+        let signs = _mm256_set1_epi32(signs as i32);
         for lane in (0..LANES).step_by(8) {
             // SAFETY: Rows are aligned to 64 bytes, and eight lanes from a multiple of eight on are in a row.
             unsafe {
                 let mut picked = _mm256_shuffle_epi8(_mm256_load_si256(a.0.as_ptr().add(lane).cast()), first);
-                if pattern.second != NOTHING {
-                    let other = _mm256_shuffle_epi8(_mm256_load_si256(b.0.as_ptr().add(lane).cast()), second);
+                if second.is_some() {
+                    let other = _mm256_shuffle_epi8(_mm256_load_si256(b.0.as_ptr().add(lane).cast()), other);
                     picked = _mm256_or_si256(picked, other);
                 }
-                if pattern.signs != 0 {
+                if has_signs {
                     let negative = _mm256_cmpgt_epi8(_mm256_setzero_si256(), picked);
                     picked = _mm256_blendv_epi8(picked, negative, signs);
                 }

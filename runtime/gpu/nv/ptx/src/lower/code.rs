@@ -38,7 +38,7 @@ pub(super) enum Target {
     Function(FunctionId),
 }
 
-/// What an instruction computes, as far as it may become a part of another one.
+/// The meaning of an instruction, as far as it may become a part of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// Something else.

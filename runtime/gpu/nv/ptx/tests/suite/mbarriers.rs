@@ -224,7 +224,8 @@ fn barriers_that_are_not_there_are_refused_by_name() {
     }
 }
 
-/// An arrival and a wait for it order what the one thread did before and the other one does later, and nothing else does.
+/// An arrival and a wait for it order accesses of the one thread before and of the other one later, and nothing else
+/// does.
 #[test]
 fn an_arrival_and_a_wait_order_accesses() {
     let init = "setp.ne.u32 %p1, %r0, 0; @%p1 bra $ready; mbarrier.init.shared.b64 [b], 72;\n$ready: bar.sync 0;\n";
