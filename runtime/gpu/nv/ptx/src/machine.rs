@@ -190,6 +190,7 @@ pub(crate) struct Votes {
 /// The values of two matrices, which a product writes before it reads them. Vectors of them are in one line of a cache.
 #[derive(Default)]
 #[repr(align(64))]
+#[cfg_attr(any(not(target_arch = "x86_64"), miri), expect(dead_code, reason = "other processors have no such product"))]
 pub(crate) struct Matrices {
     /// Lines of the first one.
     pub(crate) lines: [[f64; 16]; 16],
