@@ -10,7 +10,7 @@ use vireo_simt::paths::{Parked, Paths};
 use vireo_simt::{AccessHook, LANES, Memory, Pool, Port, Row, Stop};
 
 use crate::generated::limits::{BLOCK_THREADS, SHARED_BYTES};
-use crate::machine::{Block, Constant, Print, Program, TRUE, Votes, Warp};
+use crate::machine::{Block, Constant, Matrices, Print, Program, TRUE, Votes, Warp};
 use crate::module::Kernel;
 use crate::trap::{Trap, TrapDetails, TrapKind, Waiting};
 
@@ -159,7 +159,7 @@ impl Kernel {
             + u64::from(*local_bytes) * LANES as u64
             + size_of::<Warp>() as u64;
         let shared = u64::from(self.shared_bytes) + u64::from(shared_bytes);
-        threads.div_ceil(LANES as u64) * warp + shared + size_of::<Block<'_>>() as u64
+        threads.div_ceil(LANES as u64) * warp + shared + (size_of::<Block<'_>>() + size_of::<Matrices>()) as u64
     }
 
     /// Runs a launch to its end, and returns how many instructions its warps executed.
