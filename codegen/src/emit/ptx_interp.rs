@@ -13,15 +13,27 @@ use crate::model::ptx::{Handler, Ptx};
 use crate::sem::Ty;
 
 /// Handlers of the runtime that run often, with their modules; they are compiled in both variants.
-const BY_HAND: [(&str, &str); 7] = [
-    ("memory", "load"),
+const BY_HAND: [(&str, &str); 16] = [
+    ("matrix", "matrix"),
+    ("memory", "load_byte"),
+    ("memory", "load_half"),
+    ("memory", "load_pair"),
+    ("memory", "load_quad"),
+    ("memory", "load_word"),
     ("memory", "store"),
+    ("moves", "add_pairs"),
     ("moves", "copy"),
     ("moves", "copy_pair"),
+    ("moves", "multiply_byte"),
     ("moves", "pack"),
+    ("moves", "pack_halves"),
+    ("moves", "pick_bytes"),
     ("moves", "scatter_parts"),
     ("sync", "shuffle"),
 ];
+
+/// Handlers in whose place the runtime may take others, which it knows by these names.
+const REPLACED: [&str; 5] = ["add_u64", "cvt_s8_s16", "cvt_u8_u16", "mad_lo_u32", "prmt_b32"];
 
 /// `ptx/interp.rs`, and `ptx/interp/FAMILY.rs` for each file of instructions.
 pub fn emit(ptx: &Ptx) -> Vec<GeneratedFile> {
@@ -93,7 +105,20 @@ pub fn emit(ptx: &Ptx) -> Vec<GeneratedFile> {
             ByHand { #(#names: #modules::#names,)* }
         }
     };
-    let tokens = quote!(#tokens #by_hand);
+    let numbers = REPLACED.map(|name| {
+        let (constant, doc) = (format_ident!("{}", name.to_uppercase()), format!("That of `{name}`."));
+        let number = ptx.handlers.iter().position(|handler| handler.name == name);
+        let number = number.unwrap_or_else(|| panic!("the instructions have no handler `{name}`"));
+        let number = proc_macro2::Literal::u16_unsuffixed(number as u16);
+        quote!(#[doc = #doc] pub(crate) const #constant: u16 = #number;)
+    });
+    let numbers = quote! {
+        /// The numbers of handlers.
+        pub(crate) mod number {
+            #(#numbers)*
+        }
+    };
+    let tokens = quote!(#tokens #by_hand #numbers);
     let mut files = vec![source("ptx/interp.rs", &folder, tokens)];
     for (family, handlers) in &families {
         let made_from = format!("{folder}/{family}.yaml");

@@ -126,13 +126,20 @@ fn operands(form: &Form) -> Option<(String, &'static str, &'static str)> {
             plain(format!("{result}{address}, {}{third}{hint}", register(ty, 2)))
         }
         Special::Copy => plain(format!("[s], [%rd40], 16{hint}")),
-        Special::LoadMatrix => {
+        Special::InitBarrier => plain(format!("{address}, 4")),
+        Special::InvalidateBarrier | Special::CopiesArrive => plain(address.into()),
+        Special::Arrive => plain(format!("%rd1, {address}{}", if has("noComplete") { ", 1" } else { "" })),
+        Special::TestWait => plain(format!("%p1, {address}, {}", if has("parity") { "%r1" } else { "%rd1" })),
+        Special::PendingCount => plain("%r1, %rd1".into()),
+        Special::TransposeMatrix => plain("%r1, %r2".into()),
+        Special::LoadMatrix | Special::StoreMatrix => {
             let count = match form.get::<CountSuffix>() {
                 Some(CountSuffix::X4) => 4,
                 Some(CountSuffix::X2) => 2,
                 _ => 1,
             };
-            plain(format!("{}, [s]", braces(count, Type::B32, 1)))
+            let list = braces(count, Type::B32, 1);
+            plain(if special == Special::LoadMatrix { format!("{list}, [s]") } else { format!("[s], {list}") })
         }
         Special::Matrix => {
             let columns: usize = form.text().split(".m16n8k").nth(1)?.split('.').next()?.parse().ok()?;

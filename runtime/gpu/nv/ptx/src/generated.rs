@@ -40,7 +40,7 @@ pub mod limits {
 pub mod interp {
     use vireo_simt::prim::{self, F16};
 
-    use crate::interp::{lanes, memory, moves, packed, sync};
+    use crate::interp::{lanes, matrix, memory, moves, packed, sync};
     use crate::machine::{Block, Handler, Inst, Next, Warp};
 
     include!(concat!(env!("OUT_DIR"), "/ptx/interp.rs"));

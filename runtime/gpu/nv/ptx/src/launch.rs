@@ -10,7 +10,7 @@ use vireo_simt::paths::{Parked, Paths};
 use vireo_simt::{AccessHook, LANES, Memory, Pool, Port, Row, Stop};
 
 use crate::generated::limits::{BLOCK_THREADS, SHARED_BYTES};
-use crate::machine::{Block, Constant, Print, Program, TRUE, Votes, Warp};
+use crate::machine::{Block, Constant, Matrices, Print, Program, TRUE, Votes, Warp};
 use crate::module::Kernel;
 use crate::trap::{Trap, TrapDetails, TrapKind, Waiting};
 
@@ -104,16 +104,15 @@ const PATIENCE: u32 = 16;
 
 impl Kernel {
     fn trap(&self, trap: vireo_simt::Trap, size: [u32; 3]) -> Trap {
-        let inst = self.program.insts.get(trap.address as usize).filter(|_| trap.lane.is_some());
-        let name = inst.and_then(|inst| self.program.names.get(inst.name as usize));
+        let found = self.line(trap.address).filter(|_| trap.lane.is_some());
         let flat = trap.wave * LANES as u32 + trap.lane.unwrap_or_default();
-        let source = inst.and_then(|_| self.line(trap.address)?.source);
+        let source = found.as_ref().and_then(|found| found.source);
         let [x, y] = [size[0].max(1), size[1].max(1)];
         Trap {
             kind: trap.kind,
             kernel: self.name.clone(),
-            line: inst.map_or(0, |inst| inst.line),
-            instruction: name.cloned().unwrap_or_default(),
+            line: found.as_ref().map_or(0, |found| found.line),
+            instruction: found.as_ref().map_or("", |found| found.opcode).to_string(),
             block: trap.group,
             thread: [flat % x, flat / x % y, flat / x / y],
             details: Box::new(TrapDetails {
@@ -143,11 +142,11 @@ impl Kernel {
     /// Where an instruction is, by the number that a sanitizer is shown.
     pub fn line(&self, instruction: u64) -> Option<InstructionLine<'_>> {
         let index = usize::try_from(instruction).ok()?;
-        let (inst, origin) = (self.program.insts.get(index)?, self.program.origins.get(index)?);
+        let origin = self.program.origins.get(index)?;
         let source =
             origin.source.and_then(|(file, line)| Some((self.program.files.get(file as usize)?.as_str(), line)));
-        let opcode = self.program.names.get(inst.name as usize)?;
-        Some(InstructionLine { text: origin.text as usize, line: inst.line, opcode, source })
+        let opcode = self.program.names.get(origin.name as usize)?;
+        Some(InstructionLine { text: origin.text as usize, line: origin.line, opcode, source })
     }
 
     /// Bytes that a block of so many threads, with so many bytes of shared memory beside those that the kernel
@@ -160,7 +159,7 @@ impl Kernel {
             + u64::from(*local_bytes) * LANES as u64
             + size_of::<Warp>() as u64;
         let shared = u64::from(self.shared_bytes) + u64::from(shared_bytes);
-        threads.div_ceil(LANES as u64) * warp + shared + size_of::<Block<'_>>() as u64
+        threads.div_ceil(LANES as u64) * warp + shared + (size_of::<Block<'_>>() + size_of::<Matrices>()) as u64
     }
 
     /// Runs a launch to its end, and returns how many instructions its warps executed.
@@ -286,6 +285,7 @@ impl<'a> Worker<'a> {
             arrived: [0; BARRIERS],
             generations: [0; BARRIERS],
             of_all: [false; BARRIERS],
+            matrices: Box::default(),
             live: 0,
             started: self.started,
         };

@@ -29,8 +29,10 @@ pub(crate) type Handler = unsafe fn(&mut Warp, &mut Block<'_>, &Inst) -> Next;
 /// A predicate or row that is not there.
 pub(crate) const NONE: u16 = u16::MAX;
 
-/// A decoded instruction.
+/// A decoded instruction. Long loops read more of these than a cache of the processor holds, so they have what handlers
+/// need and nothing else, and two are in a line of a cache.
 #[derive(Clone, Debug)]
+#[repr(align(32))]
 pub(crate) struct Inst {
     pub(crate) handler: Handler,
     /// The rows of sources, or the numbers of predicates.
@@ -42,11 +44,9 @@ pub(crate) struct Inst {
     pub(crate) number: u32,
     /// An offset in memory, or the place of a list of rows.
     pub(crate) offset: i64,
-    /// The line of the text.
-    pub(crate) line: u32,
-    /// The number of the text of the opcode.
-    pub(crate) name: u32,
 }
+
+const _: () = assert!(size_of::<Inst>() == 32, "two instructions are in a line of a cache");
 
 /// A value that is the same in all lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -92,6 +92,10 @@ pub(crate) struct Program {
 pub(crate) struct Origin {
     /// The number of its text, among those that were linked.
     pub(crate) text: u32,
+    /// The line of the text.
+    pub(crate) line: u32,
+    /// The number of the text of the opcode.
+    pub(crate) name: u32,
     /// The index of the file and the line of the source, if the text says so.
     pub(crate) source: Option<(u32, u32)>,
 }
@@ -183,6 +187,17 @@ pub(crate) struct Votes {
     pub(crate) all: bool,
 }
 
+/// The values of two matrices, which a product writes before it reads them. Vectors of them are in one line of a cache.
+#[derive(Default)]
+#[repr(align(64))]
+#[cfg_attr(any(not(target_arch = "x86_64"), miri), expect(dead_code, reason = "other processors have no such product"))]
+pub(crate) struct Matrices {
+    /// Lines of the first one.
+    pub(crate) lines: [[f64; 16]; 16],
+    /// Lines of the second one.
+    pub(crate) columns: [[f64; 8]; 16],
+}
+
 /// The state that the warps of a block share.
 pub(crate) struct Block<'a> {
     pub(crate) program: &'a Program,
@@ -210,6 +225,8 @@ pub(crate) struct Block<'a> {
     pub(crate) arrived: [u32; BARRIERS],
     pub(crate) generations: [u32; BARRIERS],
     pub(crate) of_all: [bool; BARRIERS],
+    /// Values of matrices while they are multiplied.
+    pub(crate) matrices: Box<Matrices>,
     /// Warps that have not ended.
     pub(crate) live: u32,
     pub(crate) started: std::time::Instant,

@@ -1,10 +1,11 @@
 //! The trace of calls ([`CallTrace`]): a line of text for each call, or trace events in JSON, which Perfetto and Chrome
-//! open, with calls by threads and the work of streams. The file has all up to the last event if the process is killed;
-//! both programs open an array of JSON without its end.
+//! open, with calls by threads and the work of streams. The file has all up to the last event if the process is killed,
+//! and is one array of JSON after each event, which replaces the end of the array: nothing runs reliably when a process
+//! ends.
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,9 +22,14 @@ const STREAMS: u32 = 2;
 /// A trace that is written to a file.
 #[derive(Debug)]
 pub(crate) struct CallTrace {
-    file: WrittenTrace<BufWriter<File>>,
+    file: WrittenTrace<File>,
     format: TraceFormat,
+    /// Whether the end of the file can be replaced, as that of a pipe cannot.
+    is_closed: bool,
 }
+
+/// The end of the array.
+const END: &str = "\n]\n";
 
 thread_local! {
     /// The number of the thread in traces; 0 before it has one.
@@ -55,32 +61,25 @@ impl CallTrace {
     /// A trace to a new file. If there is no such file, that is told.
     pub(crate) fn to_file(path: &Path) -> Option<Self> {
         let file = File::create(path).inspect_err(|error| tell(format_args!("{}: {error}", path.display())));
-        let (file, format) = (WrittenTrace::new(Box::new(BufWriter::new(file.ok()?))), TraceFormat::of_file(path));
-        let trace = CallTrace { file, format };
+        let mut file = file.ok()?;
+        let is_closed = file.stream_position().is_ok();
+        let format = TraceFormat::of_file(path);
+        let trace = CallTrace { file: WrittenTrace::new(Box::new(file)), format, is_closed };
         if format == TraceFormat::Perfetto {
-            trace.write(|file| {
-                writeln!(file, "[")?;
-                for (process, name) in [(CALLS, "calls"), (STREAMS, "streams")] {
-                    let event = r#""name":"process_name","ph":"M""#;
-                    writeln!(file, r#"{{{event},"pid":{process},"args":{{"name":"{name}"}}}},"#)?;
-                }
-                Ok(())
-            });
+            let name = |process: u32, name: &str| {
+                format!(r#"{{"name":"process_name","ph":"M","pid":{process},"args":{{"name":"{name}"}}}}"#)
+            };
+            let names = format!("[\n{},\n{}", name(CALLS, "calls"), name(STREAMS, "streams"));
+            let end = if trace.is_closed { END } else { "" };
+            trace.file.write(|file| file.write_all((names + end).as_bytes()));
         }
         Some(trace)
-    }
-
-    fn write(&self, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) {
-        self.file.write(|file| {
-            write(file)?;
-            file.flush()
-        });
     }
 
     /// A call that began at this time has ended.
     pub(crate) fn call(&self, symbol: &str, begin: u64, status: CuResult) {
         match self.format {
-            TraceFormat::Text => self.write(|file| writeln!(file, "{symbol} {}", status.0)),
+            TraceFormat::Text => self.file.write(|file| file.write_all(format!("{symbol} {}\n", status.0).as_bytes())),
             TraceFormat::Perfetto => self.event(symbol, (CALLS, thread_number()), begin, Some(status)),
         }
     }
@@ -96,14 +95,47 @@ impl CallTrace {
         // Times are in microseconds.
         let micros = |ticks: u64| format!("{}.{:03}", ticks / 1000, ticks % 1000);
         let (start, duration) = (micros(begin), micros(clock::now().saturating_sub(begin)));
-        self.write(|file| {
-            write!(file, r#"{{"name":"#)?;
-            write_text(file, name)?;
-            write!(file, r#","ph":"X","ts":{start},"dur":{duration},"pid":{process},"tid":{thread}"#)?;
+        self.file.write(|file| {
+            let mut event = b",\n".to_vec();
+            write!(event, r#"{{"name":"#)?;
+            write_text(&mut event, name)?;
+            write!(event, r#","ph":"X","ts":{start},"dur":{duration},"pid":{process},"tid":{thread}"#)?;
             if let Some(status) = status {
-                write!(file, r#","args":{{"status":{}}}"#, status.0)?;
+                write!(event, r#","args":{{"status":{}}}"#, status.0)?;
             }
-            writeln!(file, "}},")
+            write!(event, "}}")?;
+            if self.is_closed {
+                file.seek(SeekFrom::End(-(END.len() as i64)))?;
+                event.extend(END.as_bytes());
+            }
+            // One write, so that a process that is killed leaves a whole array.
+            file.write_all(&event)
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_is_an_array_of_json_after_each_event() {
+        let path = std::env::temp_dir().join(format!("vireo-calls-{}.json", std::process::id()));
+        let trace = CallTrace::to_file(&path).unwrap();
+        let events = |expected: usize| {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let value: serde_json::Value =
+                serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+            let events = value.as_array().unwrap().clone();
+            assert_eq!(events.len(), expected, "{text}");
+            events
+        };
+        events(2);
+        trace.call("cuInit", clock::now(), CuResult(0));
+        events(3);
+        trace.work("a \"name\" with \\ and \n", 7, clock::now());
+        let last = events(4).pop().unwrap();
+        assert_eq!((last["name"].as_str(), last["tid"].as_u64()), (Some("a \"name\" with \\ and \n"), Some(7)));
+        std::fs::remove_file(&path).unwrap();
     }
 }

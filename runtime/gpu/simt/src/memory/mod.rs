@@ -13,7 +13,7 @@ use crate::row::{LANES, Mask};
 mod lane_bytes;
 mod window;
 
-pub use lane_bytes::{AllLanes, LaneBytes};
+pub use lane_bytes::{Addresses, LaneBytes, NearLanes};
 pub use window::{Window, lanes_in};
 
 /// The kind of an access.
@@ -228,13 +228,30 @@ impl<'a> Port<'a> {
     /// The host's address of bytes that may be accessed in this way.
     #[inline(always)]
     fn bytes(&mut self, address: u64, length: u32, access: Access) -> Result<*mut u8, Fault> {
-        let first = &self.recent[0];
-        if let Some(host) = first.at(address, u64::from(length))
-            && (access == Access::Load || first.writable)
-        {
-            return Ok(host);
+        // Kernels use their operands in turn, so the order stays as it is.
+        for known in 0..REMEMBERED {
+            let region = &self.recent[known];
+            if let Some(host) = region.at(address, u64::from(length))
+                && (access == Access::Load || region.writable)
+            {
+                return Ok(host);
+            }
         }
         self.find(address, length, access)
+    }
+
+    /// The allocation that has these bytes, if it may be accessed in this way.
+    #[inline(always)]
+    fn allocation(&mut self, address: u64, length: u32, access: Access) -> Option<Region> {
+        for known in 0..REMEMBERED {
+            let region = &self.recent[known];
+            if region.at(address, u64::from(length)).is_some() && (access == Access::Load || region.writable) {
+                return Some(*region);
+            }
+        }
+        self.find(address, length, access).ok()?;
+        // A load that passes the end goes the way of single lanes.
+        self.recent[0].at(address, u64::from(length)).map(|_| self.recent[0])
     }
 
     #[inline(never)]
@@ -314,15 +331,7 @@ impl<'a> Port<'a> {
     #[inline(always)]
     pub fn store_u16(&mut self, address: u64, value: u16) -> Result<(), Fault> {
         let host = self.bytes(address, 2, Access::Store)?;
-        if host.addr().is_multiple_of(2) {
-            // SAFETY: `bytes` found an allocation with these bytes, which the owner keeps mapped; the allocation can be
-            // written.
-            unsafe { AtomicU16::from_ptr(host.cast()) }.store(value, Ordering::Relaxed);
-        } else {
-            let [low, high] = value.to_le_bytes();
-            set_byte(host, low);
-            set_byte(host.wrapping_add(1), high);
-        }
+        store_half(host, value);
         Ok(())
     }
 
@@ -381,6 +390,19 @@ fn byte(host: *mut u8) -> u8 {
 fn set_byte(host: *mut u8, value: u8) {
     // SAFETY: The bytes are in an allocation that its owner keeps mapped; the allocation can be written.
     unsafe { AtomicU8::from_ptr(host) }.store(value, Ordering::Relaxed);
+}
+
+#[inline(always)]
+fn store_half(host: *mut u8, value: u16) {
+    if host.addr().is_multiple_of(2) {
+        // SAFETY: The bytes are in an allocation that its owner keeps mapped; they are aligned; the allocation can be
+        // written.
+        unsafe { AtomicU16::from_ptr(host.cast()) }.store(value, Ordering::Relaxed);
+    } else {
+        let [low, high] = value.to_le_bytes();
+        set_byte(host, low);
+        set_byte(host.wrapping_add(1), high);
+    }
 }
 
 #[inline(always)]

@@ -7,7 +7,8 @@ pub(crate) mod control;
 #[path = "../../../../../tests/support/primitive_examples.rs"]
 pub(crate) mod examples;
 pub(crate) mod lanes;
-mod matrix;
+pub(crate) mod matrix;
+pub(crate) mod mbarrier;
 pub(crate) mod memory;
 pub(crate) mod moves;
 pub(crate) mod packed;
@@ -17,4 +18,4 @@ pub(crate) mod sync;
 pub(crate) mod tiles;
 
 pub(crate) use atomic::{atomic, atomic_quad};
-pub(crate) use matrix::{Element, Product, load_matrix, matrix};
+pub(crate) use matrix::{Element, Product, load_matrix};

@@ -1,5 +1,6 @@
 //! Moves: rows, predicates, parts of values, and special registers.
 
+use vireo_simt::permute::Pattern;
 use vireo_simt::{LANES, Row};
 
 use super::memory::list;
@@ -80,9 +81,60 @@ pub(crate) fn pack(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next 
     Next::Continue
 }
 
+/// Two halves as one value.
+#[inline(always)]
+pub(crate) fn pack_halves(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
+    let (low, high) = (warp.row(inst.sources[0]), warp.row(inst.sources[1]));
+    let row = Row::from_fn(|lane| (low.0[lane] & 0xFFFF) | high.0[lane] << 16);
+    warp.put(inst.result, &row);
+    Next::Continue
+}
+
 /// Bytes as one value.
 pub(crate) fn pack_bytes(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     pack_parts(warp, block, inst, inst.offset as usize, 8);
+    Next::Continue
+}
+
+/// The sum of two pairs of rows. The carry of words is computed as such, as joining the words of a lane takes longer.
+#[inline(always)]
+pub(crate) fn add_pairs(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
+    let (a, a_high) = (warp.row(inst.sources[0]), warp.row(inst.sources[0] + 1));
+    let (b, b_high) = (warp.row(inst.sources[1]), warp.row(inst.sources[1] + 1));
+    let (mut low, mut high) = (Row::ZERO, Row::ZERO);
+    for lane in 0..LANES {
+        low.0[lane] = a.0[lane].wrapping_add(b.0[lane]);
+        let carry = u32::from(low.0[lane] < b.0[lane]);
+        high.0[lane] = a_high.0[lane].wrapping_add(b_high.0[lane]).wrapping_add(carry);
+    }
+    warp.put(inst.result, &low);
+    warp.put(inst.result + 1, &high);
+    Next::Continue
+}
+
+/// The product of a word and a byte of another one, and a sum. The number is by how much the byte is shifted to the
+/// left, and has 32 if it has a sign.
+#[inline(always)]
+pub(crate) fn multiply_byte(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
+    let (a, b, c) = (warp.row(inst.sources[0]), warp.row(inst.sources[1]), warp.row(inst.sources[2]));
+    let shift = inst.number & 31;
+    // Each loop has one kind of shift, so that it is vector code.
+    let row = if inst.number & 32 != 0 {
+        let byte = |lane: usize| ((b.0[lane] << shift) as i32 >> 24) as u32;
+        Row::from_fn(|lane| a.0[lane].wrapping_mul(byte(lane)).wrapping_add(c.0[lane]))
+    } else {
+        Row::from_fn(|lane| a.0[lane].wrapping_mul(b.0[lane] << shift >> 24).wrapping_add(c.0[lane]))
+    };
+    warp.put(inst.result, &row);
+    Next::Continue
+}
+
+/// Bytes of two values by a selector that is a constant: the number and the offset are a pattern.
+#[inline(always)]
+pub(crate) fn pick_bytes(warp: &mut Warp, _: &mut Block<'_>, inst: &Inst) -> Next {
+    let pattern = Pattern { first: inst.number, second: inst.offset as u32, signs: (inst.offset >> 32) as u32 };
+    let row = pattern.pick(warp.row(inst.sources[0]), warp.row(inst.sources[1]));
+    warp.put(inst.result, &row);
     Next::Continue
 }
 
@@ -102,12 +154,16 @@ pub(crate) fn gather_rows(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -
 
 /// The parts of a value, each of as many bits as the number says.
 #[inline(always)]
+#[expect(clippy::needless_range_loop, reason = "functions of iterators are not inlined into code for newer processors")]
 pub(crate) fn scatter_parts(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     let (results, bits) = (list(block, inst, inst.offset as usize), inst.number);
     let count = results.len() as u32 * bits / 32;
-    let rows = [0, 1, 2, 3]
-        .map(|index| if index < count.max(1) { *warp.row(inst.sources[0] + index as u16) } else { Row::ZERO });
-    for (index, result) in results.iter().enumerate() {
+    let mut rows = [Row::ZERO; 4];
+    for index in 0..count.clamp(1, 4) {
+        rows[index as usize] = *warp.row(inst.sources[0] + index as u16);
+    }
+    for index in 0..results.len() {
+        let result = &results[index];
         if *result == NONE {
             continue;
         }

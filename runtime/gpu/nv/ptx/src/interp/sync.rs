@@ -52,14 +52,18 @@ pub(super) fn show_meeting(warp: &Warp, block: &mut Block<'_>, members: &Row) {
 /// Remembers lanes that are at a barrier that needs all of a warp, while others are elsewhere. Those that are about to
 /// end do not count: threads may return before a barrier.
 #[cold]
-fn remember_divergence(warp: &mut Warp, block: &Block<'_>, inst: &Inst) {
-    let name = |inst: &Inst| block.program.names.get(inst.name as usize).map_or("", String::as_str);
+fn remember_divergence(warp: &mut Warp, block: &Block<'_>) {
+    let program = block.program;
+    let name = |pc: u32| {
+        let origin = program.origins.get(pc as usize);
+        origin.and_then(|origin| program.names.get(origin.name as usize)).map_or("", String::as_str)
+    };
     let at = warp.paths.pc - 1;
-    let ends = |pc: u32| block.program.insts.get(pc as usize).is_some_and(|inst| matches!(name(inst), "ret" | "exit"));
+    let ends = |pc: u32| matches!(name(pc), "ret" | "exit");
     let is_there = |path: &Path| path.parked.is_some() && path.pc == at + 1;
     let others = warp.paths.others().iter().filter(|path| !is_there(path) && !ends(path.pc));
     let elsewhere = others.fold(0, |lanes, path| lanes | path.mask);
-    let needs_all = name(inst).starts_with("bar.") || name(inst).contains(".aligned");
+    let needs_all = name(at).starts_with("bar.") || name(at).contains(".aligned");
     if needs_all && elsewhere != 0 && warp.divergence.is_none() {
         warp.divergence = Some((at, elsewhere));
     }
@@ -264,7 +268,7 @@ fn arrival(warp: &mut Warp, inst: &Inst, waits: bool) -> Result<Arrival, Next> {
 /// An arrival at a barrier, with a wait if the number is 1.
 pub(crate) fn barrier(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     if block.hook.is_some() && warp.mask != warp.paths.live() {
-        remember_divergence(warp, block, inst);
+        remember_divergence(warp, block);
     }
     let arrival = match arrival(warp, inst, inst.number == 1) {
         Ok(arrival) => arrival,
@@ -278,7 +282,7 @@ pub(crate) fn barrier(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Ne
 /// An arrival at a barrier with a predicate, which is the third source; negated if the number is 1.
 pub(crate) fn barrier_with_vote(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     if block.hook.is_some() && warp.mask != warp.paths.live() {
-        remember_divergence(warp, block, inst);
+        remember_divergence(warp, block);
     }
     let arrival = match arrival(warp, inst, true) {
         Ok(arrival) => arrival,

@@ -38,6 +38,17 @@ pub(super) enum Target {
     Function(FunctionId),
 }
 
+/// The meaning of an instruction, as far as it may become a part of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Something else.
+    Other,
+    /// A byte of the first source, which is shifted to the left by this much, with its sign or zeros above it.
+    Byte { shift: u32, is_signed: bool },
+    /// The low word of a product, and a sum.
+    MultiplyAdd,
+}
+
 /// An instruction.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
@@ -71,6 +82,7 @@ pub(super) struct Draft {
     pub(super) is_guarded: bool,
     /// Whether it reads what other warps may write meanwhile.
     pub(super) polls: bool,
+    pub(super) role: Role,
 }
 
 impl Draft {
@@ -95,6 +107,7 @@ impl Draft {
             is_control: false,
             is_guarded: false,
             polls: false,
+            role: Role::Other,
         }
     }
 

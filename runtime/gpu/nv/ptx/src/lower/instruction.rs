@@ -247,6 +247,7 @@ impl<'a> Lower<'_, 'a> {
         for (slot, source) in draft.sources.iter_mut().zip(sources) {
             *slot = source;
         }
+        super::special::specialize(form, &mut draft);
         self.push(draft);
         for draft in after {
             self.push(draft);
@@ -457,6 +458,14 @@ impl<'a> Lower<'_, 'a> {
             Special::Atomic | Special::Reduce => self.atomic(form, operands, special == Special::Atomic),
             Special::Copy => self.copy_to_shared(form, operands),
             Special::LoadMatrix => self.load_matrix(form, operands),
+            Special::StoreMatrix => self.store_matrix(form, operands),
+            Special::TransposeMatrix => self.transpose_matrix(operands),
+            Special::InitBarrier => self.init_barrier(form, operands),
+            Special::InvalidateBarrier => self.invalidate_barrier(form, operands),
+            Special::Arrive => self.arrive(form, operands),
+            Special::TestWait => self.test_wait(form, operands),
+            Special::PendingCount => self.pending_count(operands),
+            Special::CopiesArrive => self.copies_arrive(form, operands),
             Special::Matrix => self.matrix(form, operands),
             Special::WarpBarrier => {
                 let [members] = operands else { return self.invalid("expected a mask") };

@@ -9,7 +9,7 @@ use crate::generated::suffixes::{
     VectorSuffix,
 };
 use crate::interp::memory::{Shape, Space};
-use crate::interp::{Element, Product, atomic, atomic_quad, load_matrix, matrix, memory, moves};
+use crate::interp::{Element, Product, atomic, atomic_quad, load_matrix, memory, moves};
 use crate::isa::Form;
 use crate::machine::{Constant, Handler};
 use crate::syntax::Operand;
@@ -192,7 +192,7 @@ impl<'a> Lower<'_, 'a> {
             rows: if width == 64 && bits < 64 { 2 } else { 1 },
             is_short: at.is_short,
         };
-        let mut draft = Draft::new(by_hand().load).with([at.source]);
+        let mut draft = Draft::new(load_handler(shape)).with([at.source]);
         (draft.number, draft.offset, draft.local) = (shape.number(), at.offset, at.local);
         draft.result2 = Self::ordering(form);
         draft.polls = draft.result2 != Place::None;
@@ -313,6 +313,10 @@ impl<'a> Lower<'_, 'a> {
         let mut places = Vec::new();
         for part in parts {
             places.push(self.source(part, part_type, false)?);
+        }
+        if let ([low, high], 16) = (places.as_slice(), part_bits) {
+            self.push(Draft::new(by_hand().pack_halves).with([*low, *high]).to(result));
+            return Ok(());
         }
         let mut draft = Draft::new(match part_bits {
             8 => own(moves::pack_bytes),
@@ -483,13 +487,19 @@ impl<'a> Lower<'_, 'a> {
         if results.len() != count {
             return self.invalid(format!("{} results: expected {count}", results.len()));
         }
-        let at = self.at(address)?;
+        let (space, at) = self.access(form, address)?;
+        if !matches!(space, Space::Shared | Space::Generic) {
+            return self.invalid("matrices are loaded from shared memory");
+        }
         let mut list = Vec::new();
         for result in &results {
             list.push(self.plain_result(result, 32)?);
         }
         let mut draft = Draft::control(own(load_matrix)).with([at.source]);
-        draft.number = count as u32 | u32::from(form.has(Class::Transposed)) << 4 | u32::from(at.is_short) << 5;
+        draft.number = count as u32
+            | u32::from(form.has(Class::Transposed)) << 4
+            | u32::from(at.is_short) << 5
+            | u32::from(space == Space::Generic) << 6;
         (draft.offset, draft.local) = (at.offset, at.local);
         draft.list_results = list.len();
         draft.list = list;
@@ -533,11 +543,25 @@ impl<'a> Lower<'_, 'a> {
                 });
             }
         }
-        let mut draft = Draft::control(own(matrix));
+        let mut draft = Draft::control(by_hand().matrix);
         draft.number = product.number();
         draft.list_results = counts[0];
         draft.list = list;
         self.push(draft);
         Ok(())
+    }
+}
+
+/// The handler of a load of this kind: one of its own if lanes load whole words or one small value.
+fn load_handler(shape: Shape) -> Handler {
+    let handlers = by_hand();
+    match (shape.bytes, shape.bytes * shape.count) {
+        _ if shape.rows != 1 => own(memory::load),
+        (1, 1) => handlers.load_byte,
+        (2, 2) => handlers.load_half,
+        (4 | 8, 4) => handlers.load_word,
+        (4 | 8, 8) => handlers.load_pair,
+        (4 | 8, 16) => handlers.load_quad,
+        _ => own(memory::load),
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::code::{Draft, Place, Target};
 use super::instruction::{self, Context, Drafts, Frame, Lowered, SharedId};
 use super::polls::weigh_polls;
+use super::special::join_bytes;
 use super::symbols::{FunctionId, Symbol, Symbols, is_call};
 use crate::allocate::{self, Code, Event, Places};
 use crate::error::LoadError;
@@ -228,7 +229,8 @@ pub(super) fn build(
             version: sources[id.0].version,
             target: sources[id.0].target,
         };
-        let drafts = instruction::function(context)?;
+        let mut drafts = instruction::function(context)?;
+        join_bytes(&mut drafts, function);
         let places = allocate::places(&code(&drafts, function));
         let count = drafts.drafts.len() as u32;
         functions.push(Allocated { id, drafts, places, rows: 0, predicates: 0, local: 0, start });
@@ -319,7 +321,7 @@ pub(super) fn build(
             let at = assembler.program.insts.len() as u32;
             polls.extend(draft.polls.then_some(at));
             jumps.extend(matches!(draft.target, Some(Target::Statement(_))).then_some(at));
-            assembler.program.insts.push(Inst { line, name, ..inst });
+            assembler.program.insts.push(inst);
             let text = function.id.0;
             let source = origin.and_then(|instruction| instruction.origin).and_then(|(number, line)| {
                 let file = match files.get(&(text, number)) {
@@ -333,7 +335,7 @@ pub(super) fn build(
                 };
                 Some((file, u32::try_from(line).ok()?))
             });
-            assembler.program.origins.push(Origin { text: text as u32, source });
+            assembler.program.origins.push(Origin { text: text as u32, line, name, source });
         }
     }
     program.names = texts;
@@ -506,8 +508,6 @@ impl Assembler<'_> {
             result2,
             number: draft.target.map_or(draft.number, target),
             offset: draft.offset.wrapping_add(local),
-            line: 0,
-            name: 0,
         })
     }
 }

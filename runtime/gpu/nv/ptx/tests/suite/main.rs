@@ -6,6 +6,7 @@ mod compiled;
 mod forms;
 mod indirect;
 mod limits;
+mod mbarriers;
 mod print;
 mod races;
 mod reference;

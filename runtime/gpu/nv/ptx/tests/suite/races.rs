@@ -234,7 +234,7 @@ impl Code for Drawn {
 }
 
 /// The findings of a program.
-fn findings(text: &str, buffers: &Buffers, data: u64) -> Vec<Report> {
+pub fn findings(text: &str, buffers: &Buffers, data: u64) -> Vec<Report> {
     let module = load(text);
     let kernel = module.kernel("k").expect("the kernel");
     let sanitizer = Sanitizer::new("race".parse().expect("a check"), Limits::default(), None);

@@ -125,6 +125,23 @@ store! {
         "vpextrd dword ptr [{c}], {value}, 2", "vpextrd dword ptr [{d}], {value}, 3";
 }
 
+/// Stores a word.
+///
+/// # Safety
+/// Its bytes must be mapped and writable.
+#[inline(always)]
+unsafe fn store4(value: u32, at: *mut u8) {
+    // SAFETY: The caller vouches for the bytes; nothing else is touched.
+    unsafe {
+        asm!(
+            "mov dword ptr [{at}], {value:e}",
+            value = in(reg) value,
+            at = in(reg) at,
+            options(nostack, preserves_flags)
+        );
+    }
+}
+
 macro_rules! load_small {
     ($name:ident, $bytes:literal, $contiguous:ident, $each:ident: $insert:literal, $widen:ident) => {
         /// Loads the bytes at eight places.
@@ -243,23 +260,27 @@ pub(super) unsafe fn load_words<const N: usize, R: Rows>(host: *mut u8, offsets:
 }
 
 /// Stores the words of the lanes in `select`, of which there are as many as [`has_words`] knows, in the order of the
-/// lanes: eight at once where all of them store, and else what `each` does for a lane.
+/// lanes: eight at once where all of them store, and else one after another.
 ///
 /// # Safety
 /// The words at `host` plus each offset must be mapped and writable.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn store_words<const N: usize>(
+pub(super) unsafe fn store_words<'r, const N: usize>(
     host: *mut u8,
     offsets: &Row,
     select: &Row,
-    rows: &[Row; N],
-    each: impl Fn(usize),
+    row: impl Fn(usize) -> &'r Row,
 ) {
     for first in (0..LANES).step_by(WIDTH) {
         let mut wanted = _mm256_movemask_ps(_mm256_castsi256_ps(eight(select, first))) as u32;
         if wanted != 0xFF {
             while wanted != 0 {
-                each(first + wanted.trailing_zeros() as usize);
+                let lane = first + wanted.trailing_zeros() as usize;
+                let at = host.wrapping_add(offsets.0[lane] as usize);
+                for word in 0..N {
+                    // SAFETY: The caller vouches for the words of this lane.
+                    unsafe { store4(row(word).0[lane], at.wrapping_add(4 * word)) };
+                }
                 wanted &= wanted - 1;
             }
             continue;
@@ -268,14 +289,14 @@ pub(super) unsafe fn store_words<const N: usize>(
         // SAFETY: The caller vouches for the words of all lanes.
         unsafe {
             match N {
-                1 if contiguous(offsets, first, 4) => store32(eight(&rows[0], first), at(0)),
+                1 if contiguous(offsets, first, 4) => store32(eight(row(0), first), at(0)),
                 1 => {
-                    let value = eight(&rows[0], first);
+                    let value = eight(row(0), first);
                     store4_four(_mm256_castsi256_si128(value), at(0), at(1), at(2), at(3));
                     store4_four(_mm256_extracti128_si256::<1>(value), at(4), at(5), at(6), at(7));
                 }
                 2 => {
-                    let (low, high) = (eight(&rows[0], first), eight(&rows[1], first));
+                    let (low, high) = (eight(row(0), first), eight(row(1), first));
                     let (even, odd) = (_mm256_unpacklo_epi32(low, high), _mm256_unpackhi_epi32(low, high));
                     store8_two(_mm256_castsi256_si128(even), at(0), at(1));
                     store8_two(_mm256_castsi256_si128(odd), at(2), at(3));
@@ -284,10 +305,10 @@ pub(super) unsafe fn store_words<const N: usize>(
                 }
                 _ => {
                     let [a, b, c, d] = transposed([
-                        eight(&rows[0], first),
-                        eight(&rows[1], first),
-                        eight(&rows[2], first),
-                        eight(&rows[3], first),
+                        eight(row(0), first),
+                        eight(row(1), first),
+                        eight(row(2), first),
+                        eight(row(3), first),
                     ]);
                     store16(_mm256_castsi256_si128(a), at(0));
                     store16(_mm256_castsi256_si128(b), at(1));

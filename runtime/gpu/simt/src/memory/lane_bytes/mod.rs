@@ -5,12 +5,38 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use self::rows::{Picked, Rows};
-use super::{Access, Port, byte, load_word, set_byte, store_word};
-use crate::row::{LANES, Row, lanes};
+use super::{Access, Port, byte, load_word, set_byte, store_half, store_word};
+use crate::row::{LANES, Mask, Row, lanes};
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod avx2;
 mod rows;
+
+/// Loads one byte, or two if `HALVES`, for each lane.
+///
+/// # Safety
+/// The bytes at `host` plus each offset are in an allocation that its owner keeps mapped.
+#[inline(always)]
+unsafe fn load_small<const HALVES: bool>(host: *mut u8, offsets: &Row, row: &mut Row) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if is_x86_feature_detected!("avx2") {
+        // SAFETY: The processor has AVX2, and the caller vouches for the bytes.
+        return unsafe {
+            if HALVES { avx2::load_halves(host, offsets, row) } else { avx2::load_bytes(host, offsets, row) }
+        };
+    }
+    for lane in 0..LANES {
+        let at = host.wrapping_add(offsets.0[lane] as usize);
+        row.0[lane] = if !HALVES {
+            u32::from(byte(at))
+        } else if at.addr().is_multiple_of(2) {
+            // SAFETY: The caller vouches for the bytes, which are aligned.
+            u32::from(unsafe { AtomicU16::from_ptr(at.cast()) }.load(Ordering::Relaxed))
+        } else {
+            u32::from(byte(at)) | u32::from(byte(at.wrapping_add(1))) << 8
+        };
+    }
+}
 
 /// Loads `N` words for each lane.
 ///
@@ -30,16 +56,101 @@ unsafe fn load_rows<const N: usize, R: Rows>(host: *mut u8, offsets: &Row, rows:
     }
 }
 
-/// The words of one allocation that all lanes of a wave access, as most instructions do: nothing is to be chosen by a
-/// mask.
-pub struct AllLanes<'a> {
+/// Bytes of one allocation that lanes of a wave access, as most instructions do, found by one test of all lanes.
+///
+/// Lanes that access nothing have an offset at which there is something, so that loads go one way for all masks.
+pub struct NearLanes<'a> {
     host: *mut u8,
     offsets: &'a Row,
     length: u32,
+    writable: bool,
     memory: PhantomData<&'a mut u8>,
 }
 
-impl AllLanes<'_> {
+/// The addresses of all lanes, and what they have in common.
+#[derive(Clone, Copy)]
+pub struct Addresses<'a> {
+    /// The low words.
+    pub low: &'a Row,
+    /// The high words; none if they are zero and do not count.
+    pub high: Option<&'a Row>,
+    /// A number that is added to each.
+    pub offset: i64,
+    /// All ones in the lanes of the mask, zero in the others.
+    pub select: &'a Row,
+    /// The lanes that access something, at least one.
+    pub mask: Mask,
+}
+
+impl Addresses<'_> {
+    /// The address of the first lane of the mask, and what all have in common with it.
+    #[inline(always)]
+    fn lead(&self) -> (u64, u64) {
+        let lead = self.mask.trailing_zeros() as usize & 31;
+        let high = self.high.map_or(0, |high| u64::from(high.0[lead]) << 32);
+        let base = high.wrapping_add(self.offset as u64);
+        (base.wrapping_add(u64::from(self.low.0[lead])), base)
+    }
+
+    /// Tests whether each lane of the mask accesses `length` bytes, a power of two of which its address is a multiple,
+    /// of `size` bytes from `start` on, where the bytes of the first lane are. Returns from where `offsets` count.
+    ///
+    /// All conditions are joined before they are tested: vectors of lanes are compared, and one branch follows.
+    #[inline(always)]
+    fn test(&self, (start, size): (u64, u64), length: u32, offsets: &mut Row) -> Option<u64> {
+        let (_, base) = self.lead();
+        let last = size - u64::from(length);
+        let ahead = base.wrapping_sub(start);
+        // Offsets count from the base if that is in the allocation, else from the start.
+        let (from, behind, limit) = if ahead as i64 >= 0 {
+            (ahead, 0, last.checked_sub(ahead)?)
+        } else {
+            let behind = u32::try_from(ahead.wrapping_neg()).ok()?;
+            (0, behind, last.min(u64::from(u32::MAX - behind)))
+        };
+        let limit = limit.min(u32::MAX.into()) as u32;
+        let mut refused = 0;
+        if self.mask == Mask::MAX {
+            for lane in 0..LANES {
+                let offset = self.low.0[lane].wrapping_sub(behind);
+                offsets.0[lane] = offset;
+                refused |= u32::from(offset > limit) | (self.low.0[lane] & (length - 1));
+            }
+        } else {
+            for lane in 0..LANES {
+                let offset = self.low.0[lane].wrapping_sub(behind);
+                offsets.0[lane] = offset & self.select.0[lane];
+                refused |= (u32::from(offset > limit) | (self.low.0[lane] & (length - 1))) & self.select.0[lane];
+            }
+        }
+        if let Some(high) = self.high {
+            let of_lead = high.0[self.mask.trailing_zeros() as usize & 31];
+            for lane in 0..LANES {
+                refused |= (high.0[lane] ^ of_lead) & self.select.0[lane];
+            }
+        }
+        (refused == 0 && self.offset as u32 & (length - 1) == 0).then_some(from)
+    }
+}
+
+impl<'a> NearLanes<'a> {
+    /// The bytes of `memory`, whose addresses begin with zero; none if they are not all in it and aligned.
+    #[inline(always)]
+    pub fn of_slice(
+        memory: &'a mut [u8],
+        addresses: Addresses<'_>,
+        length: u32,
+        offsets: &'a mut Row,
+    ) -> Option<NearLanes<'a>> {
+        let (size, (first, _)) = (memory.len() as u64, addresses.lead());
+        if first >= size || size - first < u64::from(length) {
+            return None;
+        }
+        let from = addresses.test((0, size), length, offsets)?;
+        let host = memory.as_mut_ptr().wrapping_add(from as usize);
+        Some(NearLanes { host, offsets, length, writable: true, memory: PhantomData })
+    }
+
     /// Loads `N` words of four bytes for each lane, each into a row of `rows`.
     ///
     /// # Panics
@@ -52,28 +163,67 @@ impl AllLanes<'_> {
         unsafe { load_rows::<N, _>(self.host, self.offsets, &mut Picked(rows, places)) };
     }
 
-    /// The bytes of `memory` from `base` on at the offsets of all lanes; none if they are not all in it.
+    /// Loads a byte, or two if `HALVES`, for each lane.
+    ///
+    /// # Panics
+    /// If the lanes do not access so many bytes.
     #[inline(always)]
-    pub fn of_slice<'a>(memory: &'a mut [u8], base: u32, offsets: &'a Row, length: u32) -> Option<AllLanes<'a>> {
-        let (_, highest) = bounds(offsets);
-        let end = u64::from(base) + u64::from(highest) + u64::from(length);
-        if end > memory.len() as u64 {
-            return None;
+    pub fn load_small<const HALVES: bool>(&self, row: &mut Row) {
+        assert!(self.length == 1 + u32::from(HALVES), "lanes access bytes or halves");
+        // SAFETY: The bytes of all lanes are in an allocation that its owner keeps mapped, which was checked when the
+        // value was made.
+        unsafe { load_small::<HALVES>(self.host, self.offsets, row) };
+    }
+
+    /// Stores `N` words of four bytes of each lane in `select`, each from a row of `rows`. Of lanes that store to the
+    /// same place, the last one wins.
+    ///
+    /// # Panics
+    /// If the lanes do not store `N` words, or there are no such rows.
+    #[inline(always)]
+    pub fn store_words<const N: usize>(&self, rows: &[Row], places: [u16; N], select: &Row) {
+        assert!(self.writable && self.length as usize == 4 * N, "lanes store words");
+        // SAFETY: The words of all lanes are in an allocation that its owner keeps mapped, which was checked when the
+        // value was made; the allocation can be written.
+        unsafe { store_rows::<N>(self.host, self.offsets, select, |word| &rows[usize::from(places[word])]) };
+    }
+
+    /// Stores the low byte, or two if `HALVES`, of each lane in `mask`.
+    ///
+    /// # Panics
+    /// If the lanes do not store so many bytes.
+    #[inline(always)]
+    pub fn store_small<const HALVES: bool>(&self, row: &Row, mask: Mask) {
+        assert!(self.writable && self.length == 1 + u32::from(HALVES), "lanes store bytes or halves");
+        for lane in lanes(mask) {
+            let at = self.host.wrapping_add(self.offsets.0[lane] as usize);
+            if HALVES { store_half(at, row.0[lane] as u16) } else { set_byte(at, row.0[lane] as u8) }
         }
-        let host = memory.as_mut_ptr().wrapping_add(base as usize);
-        Some(AllLanes { host, offsets, length, memory: PhantomData })
     }
 }
 
-/// The lowest and the highest offset.
+/// Stores `N` words of each lane in `select`.
+///
+/// # Safety
+/// The words at `host` plus each offset are in an allocation that its owner keeps mapped, and that can be written.
 #[inline(always)]
-fn bounds(offsets: &Row) -> (u32, u32) {
-    let (mut lowest, mut highest) = (u32::MAX, 0);
-    for lane in 0..LANES {
-        lowest = lowest.min(offsets.0[lane]);
-        highest = highest.max(offsets.0[lane]);
+unsafe fn store_rows<'r, const N: usize>(
+    host: *mut u8,
+    offsets: &Row,
+    select: &Row,
+    row: impl Fn(usize) -> &'r Row + Copy,
+) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if avx2::has_words(N) && is_x86_feature_detected!("avx2") {
+        // SAFETY: The processor has AVX2, and the caller vouches for the words.
+        return unsafe { avx2::store_words::<N>(host, offsets, select, row) };
     }
-    (lowest, highest)
+    for lane in lanes(select.to_mask()) {
+        let at = host.wrapping_add(offsets.0[lane] as usize);
+        for word in 0..N {
+            store_word(at.wrapping_add(4 * word), row(word).0[lane]);
+        }
+    }
 }
 
 /// Bytes of one allocation that the lanes of a wave access, each `length` bytes from an offset of its own on.
@@ -104,21 +254,20 @@ fn extent(offsets: &Row, select: &Row) -> (Row, u32, u32) {
 }
 
 impl Port<'_> {
-    /// The bytes at `base` plus the offsets of all lanes; none if they are not all in one allocation that allows the
-    /// access.
+    /// The bytes of lanes that are all in one allocation that allows the access, and aligned; none else.
     #[inline(always)]
-    pub fn all_lanes<'s>(
+    pub fn near_lanes<'s>(
         &'s mut self,
-        base: u64,
-        offsets: &'s Row,
+        addresses: Addresses<'_>,
         length: u32,
         access: Access,
-    ) -> Option<AllLanes<'s>> {
-        let (lowest, highest) = bounds(offsets);
-        let all = (highest - lowest).checked_add(length)?;
-        let first = self.bytes(base.wrapping_add(u64::from(lowest)), all, access).ok()?;
-        let host = first.wrapping_sub(lowest as usize);
-        Some(AllLanes { host, offsets, length, memory: PhantomData })
+        offsets: &'s mut Row,
+    ) -> Option<NearLanes<'s>> {
+        let (first, _) = addresses.lead();
+        let region = self.allocation(first, length, access)?;
+        let from = addresses.test((region.start, region.length), length, offsets)?;
+        let host = region.host.wrapping_add(from as usize);
+        Some(NearLanes { host, offsets, length, writable: access != Access::Load, memory: PhantomData })
     }
 
     /// The bytes at `base` plus the offsets of the lanes in `select`, which is all ones or zero; none if they are not
@@ -160,16 +309,6 @@ impl<'a> LaneBytes<'a> {
         self.host.wrapping_add(self.offsets.0[lane] as usize)
     }
 
-    /// Whether the offsets of all lanes are multiples of a power of two from the host's point of view.
-    #[inline(always)]
-    fn aligned(&self, to: usize) -> bool {
-        let mut bits = 0;
-        for lane in 0..LANES {
-            bits |= self.offsets.0[lane];
-        }
-        (self.host.addr() | bits as usize).is_multiple_of(to)
-    }
-
     /// Whether each lane accesses something.
     #[inline(always)]
     pub fn is_full(&self) -> bool {
@@ -188,16 +327,9 @@ impl<'a> LaneBytes<'a> {
     pub fn load_u8(&self) -> Row {
         assert!(self.length == 1, "lanes access bytes");
         let mut row = Row::ZERO;
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        if is_x86_feature_detected!("avx2") {
-            // SAFETY: The processor has AVX2, and the bytes of all lanes are in an allocation that its owner keeps
-            // mapped, which was checked when the value was made.
-            unsafe { avx2::load_bytes(self.host, &self.offsets, &mut row) };
-            return row;
-        }
-        for lane in 0..LANES {
-            row.0[lane] = u32::from(byte(self.at(lane)));
-        }
+        // SAFETY: The bytes of all lanes are in an allocation that its owner keeps mapped, which was checked when the
+        // value was made.
+        unsafe { load_small::<false>(self.host, &self.offsets, &mut row) };
         row
     }
 
@@ -209,26 +341,9 @@ impl<'a> LaneBytes<'a> {
     pub fn load_u16(&self) -> Row {
         assert!(self.length == 2, "lanes access two bytes");
         let mut row = Row::ZERO;
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        if is_x86_feature_detected!("avx2") {
-            // SAFETY: The processor has AVX2, and the bytes of all lanes are in an allocation that its owner keeps
-            // mapped, which was checked when the value was made.
-            unsafe { avx2::load_halves(self.host, &self.offsets, &mut row) };
-            return row;
-        }
-        if self.aligned(2) {
-            for lane in 0..LANES {
-                // SAFETY: The bytes are in an allocation that its owner keeps mapped, which was checked when the value
-                // was made; they are aligned.
-                let half = unsafe { AtomicU16::from_ptr(self.at(lane).cast()) };
-                row.0[lane] = u32::from(half.load(Ordering::Relaxed));
-            }
-        } else {
-            for lane in 0..LANES {
-                let (low, high) = (byte(self.at(lane)), byte(self.at(lane).wrapping_add(1)));
-                row.0[lane] = u32::from(low) | u32::from(high) << 8;
-            }
-        }
+        // SAFETY: The bytes of all lanes are in an allocation that its owner keeps mapped, which was checked when the
+        // value was made.
+        unsafe { load_small::<true>(self.host, &self.offsets, &mut row) };
         row
     }
 
@@ -261,18 +376,8 @@ impl<'a> LaneBytes<'a> {
     /// If the lanes do not store two bytes.
     pub fn store_u16(&self, row: &Row) {
         assert!(self.writable && self.length == 2, "lanes store two bytes");
-        let aligned = self.aligned(2);
         for lane in lanes(self.select.to_mask()) {
-            if aligned {
-                // SAFETY: The bytes are in an allocation that its owner keeps mapped, which was checked when the value
-                // was made; they are aligned; the allocation can be written.
-                let half = unsafe { AtomicU16::from_ptr(self.at(lane).cast()) };
-                half.store(row.0[lane] as u16, Ordering::Relaxed);
-            } else {
-                let [low, high, ..] = row.0[lane].to_le_bytes();
-                set_byte(self.at(lane), low);
-                set_byte(self.at(lane).wrapping_add(1), high);
-            }
+            store_half(self.at(lane), row.0[lane] as u16);
         }
     }
 
@@ -284,28 +389,9 @@ impl<'a> LaneBytes<'a> {
     #[inline(always)]
     pub fn store_words<const N: usize>(&self, rows: &[Row; N]) {
         assert!(self.writable && self.length as usize == 4 * N, "lanes store words");
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        if avx2::has_words(N) && is_x86_feature_detected!("avx2") {
-            let each = |lane: usize| self.store_lane(rows, lane);
-            // SAFETY: The processor has AVX2, and the bytes of all lanes are in an allocation that its owner keeps
-            // mapped, which was checked when the value was made; the allocation can be written.
-            return unsafe { avx2::store_words(self.host, &self.offsets, &self.select, rows, each) };
-        }
-        for lane in lanes(self.select.to_mask()) {
-            self.store_lane(rows, lane);
-        }
-    }
-
-    /// Stores the words of a lane.
-    #[inline(always)]
-    #[expect(
-        clippy::needless_range_loop,
-        reason = "functions of iterators are not inlined into code for newer processors"
-    )]
-    fn store_lane<const N: usize>(&self, rows: &[Row; N], lane: usize) {
-        for index in 0..N {
-            store_word(self.at(lane).wrapping_add(4 * index), rows[index].0[lane]);
-        }
+        // SAFETY: The words of all lanes are in an allocation that its owner keeps mapped, which was checked when the
+        // value was made; the allocation can be written.
+        unsafe { store_rows::<N>(self.host, &self.offsets, &self.select, |word| &rows[word]) };
     }
 }
 
@@ -383,20 +469,28 @@ mod tests {
             };
             let mut port = Port::new(&memory);
             if mask == u32::MAX {
-                let mut rows = vec![Row::ZERO; 9];
+                let (mut rows, mut within) = (vec![Row::ZERO; 9], vec![Row::ZERO; 9]);
                 let places = std::array::from_fn(|word| 7 - 2 * word as u16);
-                port.all_lanes(START, &offsets, length, Access::Load).unwrap().load_words::<N>(&mut rows, places);
-                AllLanes::of_slice(&mut slice[4..], 0, &offsets, length).unwrap();
-                let mut within = [Row::ZERO; 9];
-                AllLanes::of_slice(&mut slice, 0, &offsets, length).unwrap().load_words::<N>(&mut within, places);
-                assert_eq!(rows, within);
-                for lane in 0..LANES {
-                    assert_eq!(places.map(|place| rows[place as usize].0[lane]), expected(&mut one_by_one, lane));
+                // Aligned accesses alone go this way.
+                let aligned = Row::from_fn(|lane| offsets.0[lane] & !(length.next_power_of_two() - 1));
+                let at = Addresses { low: &aligned, high: None, offset: 0, select: &select, mask };
+                if N != 3 {
+                    let mut found = Row::ZERO;
+                    let found = &mut found;
+                    NearLanes::of_slice(&mut slice, at, length, found).unwrap().load_words::<N>(&mut within, places);
+                    for lane in 0..LANES {
+                        let loaded = one_by_one.load_words(START + u64::from(aligned.0[lane])).unwrap();
+                        assert_eq!(places.map(|place| within[place as usize].0[lane]), loaded);
+                    }
+                    let (low, high) = (Row::from_fn(|lane| aligned.0[lane].wrapping_add(START as u32)), Row::ZERO);
+                    let straight = low.0.iter().all(|low| *low >= START as u32);
+                    let at = Addresses { low: &low, high: Some(&high), ..at };
+                    if straight {
+                        let bytes = port.near_lanes(at, length, Access::Load, found).unwrap();
+                        bytes.load_words::<N>(&mut rows, places);
+                        assert_eq!(rows, within);
+                    }
                 }
-                let highest = offsets.0.iter().max().unwrap() + length;
-                assert!(AllLanes::of_slice(&mut slice, 2048 - highest, &offsets, length).is_some());
-                assert!(AllLanes::of_slice(&mut slice, 2049 - highest, &offsets, length).is_none());
-                assert!(port.all_lanes(START + 2049 - u64::from(highest), &offsets, length, Access::Load).is_none());
             }
             check(&port.lanes(START, &offsets, &select, length, Access::Store).unwrap(), &mut one_by_one);
             check(&LaneBytes::of_slice(&mut slice, &offsets, &select, length).unwrap(), &mut one_by_one);
@@ -469,5 +563,70 @@ mod tests {
         assert!(
             within(60, u32::MAX) && !within(61, u32::MAX) && within(61, 7) && !within(u32::MAX, 8) && !within(0, 0)
         );
+    }
+
+    #[test]
+    fn lanes_near_each_other_are_told_by_one_test() {
+        let mut state = 0x5EED_u64;
+        let mut draw = |limit: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % limit
+        };
+        let memory = bytes();
+        let (mut port, mut single) = (Port::new(&memory), Port::new(&memory));
+        let (mut found, mut refused) = (0, 0);
+        for round in 0..20_000 {
+            let length = 1 << draw(5);
+            let mask = if draw(3) == 0 { u32::MAX } else { (draw(1 << 31) as u32) << draw(2) | 1 << draw(32) };
+            // Ends of the allocation, of which the second half is read-only, and of the low words.
+            let center = [START, START + 2048, START + 4096, 1 << 32][draw(4) as usize];
+            let (spread, step) = ([8, 64, 600][draw(3) as usize], [1, length, 16][draw(3) as usize]);
+            let offset = [0, 16, -16, 4, -3, 1 << 33, i64::from(i32::MIN)][draw(7) as usize];
+            let first = (center.wrapping_sub(offset as u64) + draw(64)) & !(length.max(step) - 1);
+            let all: [u64; LANES] =
+                std::array::from_fn(|_| first.wrapping_add((draw(spread) * step).wrapping_sub(spread * step / 2)));
+            let (low, high) = (Row::from_fn(|lane| all[lane] as u32), Row::from_fn(|lane| (all[lane] >> 32) as u32));
+            let (select, access) = (Row::of_mask(mask), [Access::Load, Access::Store][draw(2) as usize]);
+            let at = Addresses { low: &low, high: Some(&high), offset, select: &select, mask };
+            let lead = mask.trailing_zeros() as usize;
+            let address = |lane: usize| all[lane].wrapping_add(offset as u64);
+            let region = memory.region(address(lead));
+            let holds = |lane: usize| {
+                region.is_some_and(|region| {
+                    let at = address(lane).wrapping_sub(region.start);
+                    at < region.length && region.length - at >= length && (access == Access::Load || region.writable)
+                })
+            };
+            let expected = lanes(mask).all(|lane| {
+                holds(lane)
+                    && all[lane].is_multiple_of(length)
+                    && (offset as u64).is_multiple_of(length)
+                    && high.0[lane] == high.0[lead]
+            });
+            let mut offsets = Row::ZERO;
+            let near = port.near_lanes(at, length as u32, access, &mut offsets);
+            assert_eq!(near.is_some(), expected, "round {round}: {at:x?} of {length}", at = all);
+            let Some(near) = near else {
+                refused += 1;
+                continue;
+            };
+            found += 1;
+            let mut row = Row::ZERO;
+            match (length, access) {
+                (1, Access::Load) => near.load_small::<false>(&mut row),
+                (2, Access::Load) => near.load_small::<true>(&mut row),
+                (4, Access::Load) => near.load_words::<1>(std::slice::from_mut(&mut row), [0]),
+                _ => continue,
+            }
+            for lane in lanes(mask) {
+                let expected = match length {
+                    1 => single.load_u8(address(lane)).unwrap().into(),
+                    2 => single.load_u16(address(lane)).unwrap().into(),
+                    _ => single.load_words::<1>(address(lane)).unwrap()[0],
+                };
+                assert_eq!(row.0[lane], expected, "round {round}, lane {lane}");
+            }
+        }
+        assert!(found > 1000 && refused > 1000, "{found} {refused}");
     }
 }

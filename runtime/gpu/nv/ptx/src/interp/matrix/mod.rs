@@ -7,14 +7,19 @@ use vireo_simt::prim::{self, F16};
 use vireo_simt::row::lanes;
 use vireo_simt::{Row, TrapKind};
 
-use super::memory::{Addresses, Space, list, shown};
+use super::memory::{Space, list, shown};
 use super::sync::show_meeting;
 use crate::generated::fragments;
 use crate::generated::suffixes::Type;
 use crate::isa::Fragment;
 use crate::machine::{Block, Inst, Next, Warp};
 
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod avx2;
+mod rows;
 mod tiles;
+
+pub(crate) use rows::{store_matrix, transpose_matrix};
 
 /// The type of the elements of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,6 +194,7 @@ impl Sums {
 }
 
 /// The product of two matrices, and a sum.
+#[inline(always)]
 pub(crate) fn matrix(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     if warp.mask != u32::MAX {
         let message = "a product of matrices in which not all lanes of the warp take part";
@@ -199,24 +205,25 @@ pub(crate) fn matrix(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Nex
     }
     let parts = Product::of(inst.number).and_then(|product| Some((product, product.registers()?)));
     let Some((product, counts)) = parts else { return Next::Trap };
-    let list = list(block, inst, counts.iter().sum());
-    let mut lists = list;
-    let mut taken = [&list[..0]; 4];
-    for (taken, count) in taken.iter_mut().zip(counts) {
-        (*taken, lists) = lists.split_at(count);
+    let list = list(block, inst, counts[0] + counts[1] + counts[2] + counts[3]);
+    // Functions of slices are not inlined into code for newer processors.
+    let [first, second, third] = [counts[0], counts[0] + counts[1], counts[0] + counts[1] + counts[2]];
+    let (result, a, b, sums) = (&list[..first], &list[first..second], &list[second..third], &list[third..]);
+    let mut results = [Row::ZERO; 4];
+    if product.tiles().is_some() {
+        tiles::product(warp, product, [a, b, sums], &mut block.matrices, &mut results);
+    } else {
+        results = general(warp, product, [a, b, sums]);
     }
-    let [result, sources @ ..] = taken;
-    let results = match product.tiles() {
-        Some(_) => tiles::product(warp, product, sources),
-        None => general(warp, product, sources),
-    };
-    for (register, row) in result.iter().zip(&results) {
-        warp.put(*register, row);
+    for index in 0..result.len().min(4) {
+        warp.put(result[index], &results[index]);
     }
     Next::Continue
 }
 
-/// The rows of the results of any product. Rows are those of the first matrix, of the second one and of the sums.
+/// The rows of the results of any product, which has much memory of its own. Rows are those of the first matrix, of
+/// the second one and of the sums.
+#[inline(never)]
 fn general(warp: &Warp, product: Product, taken: [&[u16]; 3]) -> [Row; 4] {
     let Some((a_layout, b_layout)) = layouts(product.columns, product.a.bits()) else { return [Row::ZERO; 4] };
     let rows = |of: &[u16]| of.iter().map(|row| *warp.row(*row)).collect::<Vec<Row>>();
@@ -259,23 +266,25 @@ fn general(warp: &Warp, product: Product, taken: [&[u16]; 3]) -> [Row; 4] {
 }
 
 /// Rows of matrices of 8 by 8 halves from shared memory, whose addresses lanes have in turn. The number says how many
-/// matrices, and has 16 if they are transposed and 32 if addresses have one row.
+/// matrices, has 16 if they are transposed, and says how addresses are as [`rows::places`] reads it.
 pub(crate) fn load_matrix(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
-    let (count, is_transposed, is_short) = (inst.number as usize & 7, inst.number & 16 != 0, inst.number & 32 != 0);
+    let (count, is_transposed) = (inst.number as usize & 7, inst.number & 16 != 0);
     if warp.mask != u32::MAX {
         let message = "a load of matrices in which not all lanes of the warp take part";
         return warp.trapped(TrapKind::InvalidOperand(message.into()), None);
     }
-    let addresses = Addresses::of(warp, inst, is_short);
+    let addresses = match rows::places(warp, inst, rows::rows_of(count), vireo_simt::Access::Load) {
+        Ok(addresses) => addresses,
+        Err(refused) => return warp.refused(refused),
+    };
     if block.hook.is_some() {
         show_meeting(warp, block, &Row::splat(u32::MAX));
-        let rows = if count == 4 { u32::MAX } else { (1 << (8 * count)) - 1 };
-        warp.set_mask(rows);
+        warp.set_mask(rows::rows_of(count));
         shown(warp, block, (Space::Shared, &addresses), 16, (vireo_simt::Access::Load, false));
         warp.set_mask(u32::MAX);
     }
     let mut matrices = [[[0u8; 16]; 8]; 4];
-    for lane in lanes(if count == 4 { u32::MAX } else { (1 << (8 * count)) - 1 }) {
+    for lane in lanes(rows::rows_of(count)) {
         if !addresses.low.0[lane].is_multiple_of(16) {
             let why = vireo_simt::Refusal::Unaligned;
             let fault = super::memory::fault(&addresses, lane, 16, vireo_simt::Access::Load, why);

@@ -2,15 +2,15 @@
 //! rows of eight elements, in the order of lanes: lane `4 * g + t` has elements `2 * t` and `2 * t + 1` of row `g`. The
 //! second matrix has its columns in place of rows. Registers of f32 sums have the even and the odd columns of a tile.
 //!
-//! Results are those of the general way: products of such floats are exact as f64, so a fused sum is the same. Loops
-//! count, since functions of iterators are not inlined into code for newer processors.
+//! Results are those of the general way: products of such floats are exact as f64, so a fused sum is the same. Where
+//! the processor has them, vector instructions compute them ([`super::avx2`]).
 
 use vireo_simt::LANES;
 use vireo_simt::Row;
 use vireo_simt::prim::{F16, fpromote_bf16};
 
 use super::{Element, Product};
-use crate::machine::Warp;
+use crate::machine::{Matrices, Warp};
 
 /// Eight rows of eight elements, one row after another.
 type Tile = [f64; 64];
@@ -139,20 +139,33 @@ fn write(results: &mut [Row; 4], product: Product, upper: usize, value: impl Fn(
 }
 
 /// The rows of a product of floats of 16 bits.
-pub(super) fn product(warp: &Warp, product: Product, [a, b, sums]: [&[u16]; 3]) -> [Row; 4] {
+pub(super) fn product(
+    warp: &Warp,
+    product: Product,
+    [a, b, sums]: [&[u16]; 3],
+    matrices: &mut Matrices,
+    results: &mut [Row; 4],
+) {
     let mut rows = [[warp.row(0); 4]; 3];
-    for (rows, list) in rows.iter_mut().zip([a, b, sums]) {
-        for (row, place) in rows.iter_mut().zip(list) {
-            *row = warp.row(*place);
+    for (which, list) in [a, b, sums].into_iter().enumerate() {
+        for at in 0..list.len().min(4) {
+            rows[which][at] = warp.row(list[at]);
         }
     }
     let (a, b, sums) = (&rows[0][..a.len().min(4)], &rows[1][..b.len().min(2)], &rows[2][..sums.len().min(4)]);
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if has_vectors() {
         // SAFETY: The processor has these features.
-        return unsafe { fused(a, b, sums, product) };
+        return unsafe { super::avx2::product([a, b, sums], product, matrices, results) };
     }
-    plain(a, b, sums, product)
+    let _ = matrices;
+    *results = plain(a, b, sums, product);
+}
+
+/// Whether the processor has what the product with vectors needs.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+fn has_vectors() -> bool {
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c")
 }
 
 #[inline(always)]
@@ -168,13 +181,6 @@ fn of_element(
     } else {
         compute(a, b, sums, product, single_of_half, sum)
     }
-}
-
-/// With fused sums in registers of four.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn fused(a: &[&Row], b: &[&Row], sums: &[&Row], product: Product) -> [Row; 4] {
-    of_element(a, b, sums, product, |a, b, total| a.mul_add(b, total))
 }
 
 fn plain(a: &[&Row], b: &[&Row], sums: &[&Row], product: Product) -> [Row; 4] {
@@ -263,10 +269,15 @@ mod tests {
                 };
                 assert!(is_equal, "round {round}, row {row}, column {column}: {expected:e}");
             }
-            #[cfg(target_arch = "x86_64")]
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            if has_vectors() {
+                let mut fused = [Row::ZERO; 4];
+                let sums = &sums[..if product.short_sums { 2 } else { 4 }];
                 // SAFETY: The processor has these features.
-                let fused = unsafe { fused(a, b, sums, product) };
+                unsafe {
+                    let matrices = &mut Matrices::default();
+                    crate::interp::matrix::avx2::product([a, b, sums], product, matrices, &mut fused);
+                };
                 let is_nan = |bits: u32| f32::from_bits(bits).is_nan() || product.short_results;
                 for (fused, plain) in fused.iter().zip(&found) {
                     let differs = |lane: &usize| fused.0[*lane] != plain.0[*lane] && !is_nan(plain.0[*lane]);

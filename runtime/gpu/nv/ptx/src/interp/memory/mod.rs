@@ -3,7 +3,7 @@
 //! An access is checked for its natural alignment and its bounds for all lanes at once; if that fails, lane by lane, so
 //! that a trap names the lane.
 
-use vireo_simt::{Access, AllLanes, LANES, LaneBytes, Mask, Row};
+use vireo_simt::{Access, LANES, Mask, NearLanes, Row};
 
 mod bytes;
 mod copies;
@@ -112,6 +112,7 @@ impl Addresses {
 }
 
 /// The rows of the registers of an instruction.
+#[inline(always)]
 pub(crate) fn list<'b>(block: &Block<'b>, inst: &Inst, count: usize) -> &'b [u16] {
     let first = usize::from(inst.sources[2]) | usize::from(inst.sources[3]) << 16;
     &block.program.lists[first..first + count]
@@ -126,99 +127,37 @@ fn usual<'b, const LENGTH: u32>(
     inst: &Inst,
     shape: Shape,
     access: Access,
-) -> Option<LaneBytes<'b>> {
+    offsets: &'b mut Row,
+) -> Option<NearLanes<'b>> {
     if inst.sources[0] == NONE {
         return None;
     }
     let first = usize::from(inst.sources[0]);
-    let (low, select, length) = (&warp.rows[first], &warp.select, LENGTH);
-    // Bits are chosen before they are joined, so that the compiler tests a vector and joins none.
-    let mut bits = 0;
-    for lane in 0..LANES {
-        bits |= low.0[lane] & select.0[lane] & (length - 1);
-    }
-    if bits != 0 || inst.offset as u32 & (length - 1) != 0 {
-        return None;
-    }
+    let (low, select, mask) = (&warp.rows[first], &warp.select, warp.mask);
+    let at = vireo_simt::Addresses { low, high: None, offset: inst.offset, select, mask };
     match shape.space {
         Space::Global => {
-            let high = &warp.rows[first + 1];
-            let of_first = high.0[warp.mask.trailing_zeros() as usize & 31];
-            let mut differs = 0;
-            for lane in 0..LANES {
-                differs |= (high.0[lane] ^ of_first) & select.0[lane];
-            }
-            if differs != 0 {
-                return None;
-            }
-            let base = (u64::from(of_first) << 32).wrapping_add(inst.offset as u64);
-            block.port.lanes(base, low, select, length, access)
+            let at = vireo_simt::Addresses { high: Some(&warp.rows[first + 1]), ..at };
+            block.port.near_lanes(at, LENGTH, access, offsets)
         }
-        Space::Shared if inst.offset == 0 => LaneBytes::of_slice(&mut block.shared, low, select, length),
-        Space::Shared => {
-            let offsets = Row::from_fn(|lane| low.0[lane].wrapping_add(inst.offset as u32));
-            LaneBytes::of_slice(&mut block.shared, &offsets, select, length)
-        }
+        Space::Shared => NearLanes::of_slice(&mut block.shared, at, LENGTH, offsets),
         _ => None,
     }
 }
 
-/// The row of a word of an access to whole words.
+/// The row of a word of an access to whole words or one small value.
 #[inline(always)]
 fn row_of(list: &[u16], shape: Shape, word: usize) -> u16 {
     match shape.bytes {
-        4 => list[word],
-        _ => list[word / 2] + (word % 2) as u16,
+        8 => list[word / 2].wrapping_add((word % 2) as u16),
+        _ => list[word],
     }
 }
 
-/// Loads words in all lanes to these rows by the usual way. Returns whether that was possible.
+/// Loads by the usual way: `LENGTH` bytes for each lane, as `N` words or as a small value. Returns whether that was
+/// possible.
 #[inline(always)]
-fn load_all<const N: usize, const LENGTH: u32>(
-    warp: &mut Warp,
-    block: &mut Block<'_>,
-    inst: &Inst,
-    shape: Shape,
-    places: [u16; N],
-) -> bool {
-    if inst.sources[0] == NONE || inst.offset as u32 & (LENGTH - 1) != 0 {
-        return false;
-    }
-    let first = usize::from(inst.sources[0]);
-    // Results may have the places of addresses.
-    let low = warp.rows[first];
-    let mut bits = 0;
-    for lane in 0..LANES {
-        bits |= low.0[lane] & (LENGTH - 1);
-    }
-    if bits != 0 {
-        return false;
-    }
-    let bytes = match shape.space {
-        Space::Global => {
-            let high = &warp.rows[first + 1];
-            let of_first = high.0[0];
-            let mut differs = 0;
-            for lane in 0..LANES {
-                differs |= high.0[lane] ^ of_first;
-            }
-            if differs != 0 {
-                return false;
-            }
-            let base = (u64::from(of_first) << 32).wrapping_add(inst.offset as u64);
-            block.port.all_lanes(base, &low, LENGTH, Access::Load)
-        }
-        Space::Shared => AllLanes::of_slice(&mut block.shared, inst.offset as u32, &low, LENGTH),
-        _ => None,
-    };
-    match bytes {
-        Some(bytes) => bytes.load_words::<N>(&mut warp.rows, places),
-        None => return false,
-    }
-    true
-}
-
-#[inline(always)]
+#[expect(clippy::needless_range_loop, reason = "functions of iterators are not inlined into code for newer processors")]
 fn load_usual<const N: usize, const LENGTH: u32>(
     warp: &mut Warp,
     block: &mut Block<'_>,
@@ -226,43 +165,41 @@ fn load_usual<const N: usize, const LENGTH: u32>(
     shape: Shape,
 ) -> bool {
     let list = list(block, inst, shape.count as usize);
-    if warp.mask == Mask::MAX {
-        let (mut places, mut all) = ([0; N], true);
-        for word in 0..N {
-            places[word] = row_of(list, shape, word);
-            all &= list[word * 4 / shape.bytes as usize] != NONE;
-        }
-        if all {
-            return load_all::<N, LENGTH>(warp, block, inst, shape, places);
-        }
-    }
-    let Some(bytes) = usual::<LENGTH>(warp, block, inst, shape, Access::Load) else { return false };
-    let mut rows = [Row::ZERO; N];
-    bytes.load_words(&mut rows);
-    for (word, row) in rows.iter().enumerate() {
+    let (mut places, mut all) = ([0; N], true);
+    for word in 0..N {
         // A result that is not wanted has no row.
-        if list[word * 4 / shape.bytes as usize] != NONE {
-            warp.put(row_of(list, shape, word), row);
+        all &= list[word * 4 / shape.bytes.max(4) as usize] != NONE;
+        places[word] = row_of(list, shape, word);
+    }
+    let mut offsets = Row::ZERO;
+    let bytes = usual::<LENGTH>(warp, block, inst, shape, Access::Load, &mut offsets);
+    let Some(bytes) = bytes else { return false };
+    if LENGTH >= 4 && warp.mask == Mask::MAX && all {
+        bytes.load_words::<N>(&mut warp.rows, places);
+        return true;
+    }
+    let mut rows = [Row::ZERO; N];
+    if LENGTH >= 4 {
+        let mut words = [0; N];
+        for word in 0..N {
+            words[word] = word as u16;
+        }
+        bytes.load_words::<N>(&mut rows, words);
+    } else if LENGTH == 2 {
+        bytes.load_small::<true>(&mut rows[0]);
+    } else {
+        bytes.load_small::<false>(&mut rows[0]);
+    }
+    if LENGTH < 4 && shape.is_signed {
+        let above = 32 - 8 * LENGTH;
+        for lane in 0..LANES {
+            rows[0].0[lane] = ((rows[0].0[lane] << above) as i32 >> above) as u32;
         }
     }
-    true
-}
-
-/// Loads a byte or two of each lane by the usual way. Returns whether that was possible.
-#[inline(always)]
-fn load_small(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst, shape: Shape) -> bool {
-    let register = list(block, inst, 1)[0];
-    let row = match shape.bytes {
-        1 => usual::<1>(warp, block, inst, shape, Access::Load).map(|bytes| bytes.load_u8()),
-        _ => usual::<2>(warp, block, inst, shape, Access::Load).map(|bytes| bytes.load_u16()),
-    };
-    let Some(mut row) = row else { return false };
-    if shape.is_signed {
-        let above = 32 - 8 * shape.bytes;
-        row = Row::from_fn(|lane| ((row.0[lane] << above) as i32 >> above) as u32);
-    }
-    if register != NONE {
-        warp.put(register, &row);
+    for word in 0..N {
+        if list[word * 4 / shape.bytes.max(4) as usize] != NONE {
+            warp.put(places[word], &rows[word]);
+        }
     }
     true
 }
@@ -270,53 +207,61 @@ fn load_small(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst, shape: Shape)
 #[inline(always)]
 #[expect(clippy::needless_range_loop, reason = "functions of iterators are not inlined into code for newer processors")]
 fn store_usual<const N: usize, const LENGTH: u32>(
-    warp: &mut Warp,
+    warp: &Warp,
     block: &mut Block<'_>,
     inst: &Inst,
     shape: Shape,
 ) -> bool {
     let list = list(block, inst, shape.count as usize);
-    match usual::<LENGTH>(warp, block, inst, shape, Access::Store) {
-        Some(bytes) => {
-            let mut rows = [Row::ZERO; N];
-            for word in 0..N {
-                rows[word] = *warp.row(row_of(list, shape, word));
-            }
-            bytes.store_words::<N>(&rows);
-            true
-        }
-        None => false,
+    let mut places = [0; N];
+    for word in 0..N {
+        places[word] = row_of(list, shape, word);
     }
+    let mut offsets = Row::ZERO;
+    let bytes = usual::<LENGTH>(warp, block, inst, shape, Access::Store, &mut offsets);
+    let Some(bytes) = bytes else { return false };
+    bytes.store_words::<N>(&warp.rows, places, &warp.select);
+    true
+}
+
+/// Makes handlers of loads, each for one number of bytes of a lane, so that little is to be decided when they run.
+macro_rules! loads {
+    ($($(#[$doc:meta])* $name:ident: $words:literal $bytes:literal;)*) => {$(
+        $(#[$doc])*
+        #[inline(always)]
+        pub(crate) fn $name(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
+            if block.hook.is_none() && load_usual::<$words, $bytes>(warp, block, inst, Shape::of(inst.number)) {
+                return Next::Continue;
+            }
+            load(warp, block, inst)
+        }
+    )*};
+}
+
+loads! {
+    /// A byte from memory.
+    load_byte: 1 1;
+    /// Two bytes.
+    load_half: 1 2;
+    /// A word.
+    load_word: 1 4;
+    /// Two words.
+    load_pair: 2 8;
+    /// Four words.
+    load_quad: 4 16;
 }
 
 /// Values from memory.
-#[inline(always)]
+#[inline(never)]
 pub(crate) fn load(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
     if block.hook.is_some() { watched(warp, block, inst, Access::Load, load_any) } else { load_any(warp, block, inst) }
 }
 
-#[inline(always)]
 fn load_any(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
-    let shape = Shape::of(inst.number);
-    if matches!(shape.bytes, 4 | 8) && shape.rows == 1 {
-        let is_done = match shape.bytes * shape.count {
-            4 => load_usual::<1, 4>(warp, block, inst, shape),
-            8 => load_usual::<2, 8>(warp, block, inst, shape),
-            16 => load_usual::<4, 16>(warp, block, inst, shape),
-            _ => false,
-        };
-        if is_done {
-            return Next::Continue;
-        }
-    }
-    if shape.count == 1 && shape.rows == 1 && shape.bytes <= 2 && load_small(warp, block, inst, shape) {
-        return Next::Continue;
-    }
-    load_slowly(warp, block, inst, shape)
+    load_slowly(warp, block, inst, Shape::of(inst.number))
 }
 
-/// A load of other values, or in which something is unusual.
-#[inline(never)]
+/// A load of any values, in which something may be unusual.
 fn load_slowly(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst, shape: Shape) -> Next {
     let addresses = Addresses::of(warp, inst, shape.is_short);
     let length = shape.bytes * shape.count;
@@ -402,7 +347,24 @@ fn store_any(warp: &mut Warp, block: &mut Block<'_>, inst: &Inst) -> Next {
             return Next::Continue;
         }
     }
+    if shape.bytes <= 2 && shape.count == 1 && store_small(warp, block, inst, shape) {
+        return Next::Continue;
+    }
     store_slowly(warp, block, inst, shape)
+}
+
+/// Stores a byte or two of each lane by the usual way. Returns whether that was possible.
+#[inline(always)]
+fn store_small(warp: &Warp, block: &mut Block<'_>, inst: &Inst, shape: Shape) -> bool {
+    let row = warp.row(list(block, inst, 1)[0]);
+    let mut offsets = Row::ZERO;
+    if shape.bytes == 1 {
+        let bytes = usual::<1>(warp, block, inst, shape, Access::Store, &mut offsets);
+        bytes.map(|bytes| bytes.store_small::<false>(row, warp.mask)).is_some()
+    } else {
+        let bytes = usual::<2>(warp, block, inst, shape, Access::Store, &mut offsets);
+        bytes.map(|bytes| bytes.store_small::<true>(row, warp.mask)).is_some()
+    }
 }
 
 /// A store of other values, or in which something is unusual.
