@@ -55,7 +55,8 @@ fn split_of(facts: &Facts) -> Option<(i32, i32)> {
     }
 }
 
-fn operations_of(facts: &Facts) -> &[Operation] {
+/// The operations; none of other contributions.
+pub(crate) fn operations_of(facts: &Facts) -> &[Operation] {
     match facts {
         Facts::Operations(operations) => operations,
         _ => &[],

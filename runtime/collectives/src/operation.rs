@@ -76,7 +76,7 @@ impl Operation {
     }
 
     /// Bytes of all its elements. `new` has checked that they can be counted.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.element_count * self.element_size()
     }
 

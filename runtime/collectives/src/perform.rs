@@ -16,14 +16,14 @@ const CHUNKS: u64 = 4 << 20;
 const LEAST_CHUNK: u64 = 4 << 10;
 
 /// Data to read: a range, or a copy of it.
-enum Source<'a> {
+pub(crate) enum Source<'a> {
     Span(&'a Span),
     Copy(Vec<u8>),
 }
 
 impl Source<'_> {
     /// Copies bytes out of it. They are within what the operation needs, so in the copy.
-    fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+    pub(crate) fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         match self {
             Source::Span(span) => span.read(offset, out),
             Source::Copy(bytes) => {
@@ -53,7 +53,11 @@ pub(crate) fn needed<'a>(span: &'a Option<Span>, operation: &Operation) -> Resul
 /// The sources of an operation that reads `length` bytes of each of `sends` and writes as many as they say to
 /// `targets`. If it would write what it has yet to read they are copies. `in_step` if it reads a byte of each source
 /// before it writes the byte at the same place of any target.
-fn sources<'a>(sends: &[(&'a Span, u64)], targets: &[(&Span, u64)], in_step: bool) -> Result<Vec<Source<'a>>> {
+pub(crate) fn sources<'a>(
+    sends: &[(&'a Span, u64)],
+    targets: &[(&Span, u64)],
+    in_step: bool,
+) -> Result<Vec<Source<'a>>> {
     let overlap = sends.iter().any(|(send, length)| {
         targets.iter().any(|(target, target_length)| send.overlaps(*length, target, *target_length, in_step))
     });
@@ -80,7 +84,7 @@ fn in_chunks(length: u64, chunk: u64, mut step: impl FnMut(u64, usize) -> Result
 }
 
 /// Copies `length` bytes of a source to each of the targets, which are ranges and offsets in them.
-fn distribute(source: &Source<'_>, from: u64, length: u64, targets: &[(&Span, u64)]) -> Result<()> {
+pub(crate) fn distribute(source: &Source<'_>, from: u64, length: u64, targets: &[(&Span, u64)]) -> Result<()> {
     let mut bytes = vec![0; length.min(CHUNK) as usize];
     in_chunks(length, CHUNK, |offset, size| {
         source.read(from + offset, &mut bytes[..size])?;
@@ -121,7 +125,10 @@ pub(crate) fn perform(ranks: &[&[BoundOperation]]) -> Result<()> {
 
 /// Runs one operation of all ranks.
 fn run(operation: &Operation, ranks: &[&BoundOperation]) -> Result<()> {
-    let count = ranks.len() as u32;
+    let (count, bytes) = (ranks.len() as u32, operation.bytes());
+    if bytes == 0 {
+        return Ok(());
+    }
     let (mut sends, mut recvs) = (Vec::new(), Vec::new());
     for (bound, rank) in ranks.iter().zip(0..) {
         let needs = operation.needs(rank, count)?;
@@ -132,7 +139,6 @@ fn run(operation: &Operation, ranks: &[&BoundOperation]) -> Result<()> {
             recvs.push((needed(&bound.recv, operation)?, length));
         }
     }
-    let bytes = operation.bytes();
     let in_step = matches!(operation.op.kind, CollectiveKind::ALL_REDUCE | CollectiveKind::REDUCE);
     let sources = sources(&sends, &recvs, in_step)?;
     let targets: Vec<&Span> = recvs.iter().map(|(span, _)| *span).collect();
@@ -168,6 +174,9 @@ fn run_transfers(ranks: &[&[BoundOperation]]) -> Result<()> {
         for (send, receive) in sent.into_iter().zip(received) {
             let (send, receive) = (&ranks[from as usize][send], &ranks[to as usize][receive]);
             let bytes = send.operation.bytes();
+            if bytes == 0 {
+                continue;
+            }
             sends.push((needed(&send.send, &send.operation)?, bytes));
             recvs.push((needed(&receive.recv, &receive.operation)?, bytes));
         }
@@ -182,7 +191,8 @@ fn run_transfers(ranks: &[&[BoundOperation]]) -> Result<()> {
 /// Zeroes what an operation that sends and receives gets from no rank.
 pub(crate) fn clear_unsent(bound: &BoundOperation) -> Result<()> {
     let operation = &bound.operation;
-    if operation.op.kind != CollectiveKind::SEND_RECV || operation.peers().from.is_some() {
+    let sends_only = operation.op.kind == CollectiveKind::SEND_RECV && operation.peers().from.is_none();
+    if !sends_only || operation.bytes() == 0 {
         return Ok(());
     }
     let zeros = vec![0; operation.bytes().min(CHUNK) as usize];
