@@ -43,6 +43,7 @@ impl Drivers {
             local_task: arguments.task.config()?,
             amdgpu: arguments.amdgpu.config(),
             policy,
+            collectives: arguments.collectives()?,
             kernel_progress,
             loaded_kernels: Some(kernels.clone()),
             ..BuiltinOptions::default()

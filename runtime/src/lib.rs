@@ -277,8 +277,8 @@ pub mod hal {
         #[cfg(target_os = "linux")]
         pub use vireo_local::SystemLibraryLoader;
         pub use vireo_local::{
-            EmbeddedElfLoader, ExecutablePlugin, LocalDevice, LocalExecutable, LocalExecutableCache,
-            StaticLibraryLoader, TaskOptions, Topology,
+            CollectiveOptions, Collectives, EmbeddedElfLoader, ExecutablePlugin, LocalDevice, LocalExecutable,
+            LocalExecutableCache, Meeting, StaticLibraryLoader, TaskOptions, Topology,
         };
         // Flags of the command line, and the parts of loaders, for tests that run no code.
         #[doc(hidden)]

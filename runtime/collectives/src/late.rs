@@ -1,5 +1,5 @@
-//! The membership in a group that is yet to be formed ([`Late`]): the new group of a split, or one whose processes have
-//! yet to meet. What arrives before it is formed is passed on then, so that only those who ask for the rank wait.
+//! The membership in a group that is yet to be formed ([`Late`]): the new group of a split whose ranks have yet to
+//! split. What arrives before it is formed is passed on then, so that only those who ask for the rank wait.
 
 use std::fmt;
 use std::mem;

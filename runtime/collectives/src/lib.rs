@@ -2,7 +2,7 @@
 //!
 //! `operation` has the operations as data and `element` reduces elements; `agreement` compares what ranks contribute to
 //! a round before any data move; `span` and `perform` move the data of ranks that share a process. A [`Transport`] is
-//! the membership of a rank in a group: `in_process` is a table of the process. `late` is the membership in a group
+//! the membership of a rank in a group: `in_process` is a table of the process, and `tcp` connects processes. `late` is the membership in a group
 //! that is not formed yet. A [`GroupChannel`] is the channel that programs hold, and [`Collectives`] creates channels as
 //! [`CollectiveOptions`] say.
 //!
@@ -24,6 +24,7 @@ mod options;
 mod perform;
 mod provider;
 mod span;
+mod tcp;
 mod transport;
 
 use vireo_core::status;

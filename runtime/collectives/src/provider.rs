@@ -1,6 +1,6 @@
 //! The collectives of a device ([`Collectives`]): creates the channels that programs ask for, as its options say.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::channel::GroupChannel;
 use crate::hal::{ChannelParams, ChannelProvider, ChannelRank};
@@ -8,19 +8,36 @@ use crate::in_process;
 use crate::operation::MAX_RANKS;
 use crate::options::{CollectiveOptions, DEFAULT_LIMIT, Meeting};
 use crate::status::{Result, Status};
+use crate::tcp::World;
 
-/// The collectives of a device.
+/// The collectives of a device. Clones are for other devices of the same process: they share the options and what they
+/// lead to, and each has its own provider of the host.
 #[derive(Debug, Default)]
 pub struct Collectives {
-    options: Option<CollectiveOptions>,
+    shared: Arc<Shared>,
     /// A provider of the host, which is asked before the options.
     provider: Mutex<Option<Arc<dyn ChannelProvider>>>,
+}
+
+/// The part that the devices of a process share.
+#[derive(Debug, Default)]
+struct Shared {
+    options: Option<CollectiveOptions>,
+    /// The processes of the program, if they meet.
+    world: OnceLock<World>,
+}
+
+impl Clone for Collectives {
+    fn clone(&self) -> Collectives {
+        Collectives { shared: self.shared.clone(), provider: Mutex::default() }
+    }
 }
 
 impl Collectives {
     /// Collectives with these options. Without options, ranks of one process that say their number find each other.
     pub fn new(options: CollectiveOptions) -> Collectives {
-        Collectives { options: Some(options), provider: Mutex::default() }
+        let shared = Arc::new(Shared { options: Some(options), world: OnceLock::new() });
+        Collectives { shared, provider: Mutex::default() }
     }
 
     /// Lets channels that are created from here on ask another provider.
@@ -42,11 +59,16 @@ impl Collectives {
         {
             id = provider.exchange_default_id(&[])?;
         }
-        let limit = self.options.as_ref().map_or(DEFAULT_LIMIT, |options| options.limit);
-        let transport = match self.options.as_ref().map(|options| &options.meeting) {
+        let limit = self.shared.options.as_ref().map_or(DEFAULT_LIMIT, |options| options.limit);
+        let transport = match self.shared.options.as_ref().map(|options| &options.meeting) {
             None => in_process::join(&group_id("", &id, &params.group), rank, count, limit),
             Some(Meeting::Process(name)) => in_process::join(&group_id(name, &id, &params.group), rank, count, limit),
-            Some(Meeting::Tcp(_)) => Err(Status::unimplemented("collectives between processes")),
+            Some(Meeting::Tcp(meeting)) => {
+                let pair = self.shared.options.as_ref().and_then(|options| options.rank_and_count);
+                let (own_rank, own_count) = pair.unwrap_or((rank, count));
+                let world = self.shared.world.get_or_init(|| World::new(meeting, own_rank, own_count, limit));
+                world.join(params, &id, rank, count)
+            }
         };
         Ok(GroupChannel::new(transport?))
     }
@@ -58,7 +80,7 @@ impl Collectives {
             let message = format!("a channel of rank {rank} of {count}: expected both or neither");
             return Err(Status::invalid_argument(message));
         }
-        let (rank, count) = match (rank >= 0, provider, &self.options) {
+        let (rank, count) = match (rank >= 0, provider, &self.shared.options) {
             (true, _, _) => (rank, count),
             (false, Some(provider), _) => {
                 let ChannelRank { rank, count } = provider.default_rank_and_count()?;

@@ -13,7 +13,7 @@ use crate::hal::{
     Allocator, Device, DeviceCapabilities, DeviceCapabilityBits, ExecutableCache, ExecutableCachingMode,
     ExecutableLoader, QueryCategory, QueryKey, QueueAffinity, SecurityPolicy,
 };
-use crate::hal_driver::collectives::{CollectiveOptions, Collectives};
+use crate::hal_driver::collectives::Collectives;
 use crate::hal_driver::device_state::{DeviceState, host_device_methods};
 use crate::hal_driver::memory_source::DeviceMemory;
 use crate::status::{Result, Status};
@@ -75,10 +75,10 @@ impl LocalDevice {
         LocalDevice { state, ..self }
     }
 
-    /// The same device, whose channels find the other ranks as `options` say. Without that, ranks that say their number
-    /// find each other in this process.
-    pub fn with_collectives(mut self, options: CollectiveOptions) -> LocalDevice {
-        self.state.collectives = Collectives::new(options);
+    /// The same device, whose channels find the other ranks as `collectives` say. Without that, ranks that say their
+    /// number find each other in this process.
+    pub fn with_collectives(mut self, collectives: Collectives) -> LocalDevice {
+        self.state.collectives = collectives;
         self
     }
 

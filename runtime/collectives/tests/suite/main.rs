@@ -9,3 +9,4 @@ mod random;
 mod rank;
 mod reference;
 mod split;
+mod tcp;
