@@ -197,9 +197,10 @@ pub struct DeviceArguments {
     /// Its code runs with all rights of this process. May be repeated; the first that has a function provides it.
     #[arg(long, value_name = "FILE")]
     pub executable_plugin: Vec<PathBuf>,
-    /// Where the ranks of a program with collective operations meet, and which rank this is: `tcp://HOST:PORT,RANK,COUNT`,
-    /// where rank 0 listens. Launchers of MPI programs pass the rank and the count by variables (PMI_RANK and PMI_SIZE,
-    /// OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE); a third number is the seconds that ranks wait for each other.
+    /// Where the ranks of a program with collective operations meet, and which rank this is:
+    /// `tcp://HOST:PORT,RANK,COUNT`, where rank 0 listens. Launchers of MPI programs pass the rank and the count by
+    /// variables (PMI_RANK and PMI_SIZE, OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE); a third number is the seconds
+    /// that ranks wait for each other.
     #[arg(long, value_name = "MEETING", value_parser = parse_collectives)]
     pub collectives: Option<CollectiveOptions>,
     /// The workers of `local-task` devices.

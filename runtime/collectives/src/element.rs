@@ -1,10 +1,11 @@
 //! Elements of collective operations, and reductions of them.
 //!
 //! A reduction combines the data of ranks in the order of ranks, so its result does not depend on who computes it.
-//! Integers wrap in their own type. 16-bit floats are combined as `f32` and rounded once. An average is the sum, divided
-//! once by the number of ranks: before the rounding for floats, towards zero for integers. The least and the greatest
-//! are those of IEEE 754-2019: a NaN wins, and negative zero is below zero. Roundings are to nearest, ties to even, also
-//! of subnormal numbers, which the conversions of the IREE tools (`vireo_hal::narrow_float`) flush to zero.
+//! Integers wrap in their own type. 16-bit floats are combined as `f32` and rounded once. An average is the sum,
+//! divided once by the number of ranks: before the rounding for floats, towards zero for integers. The least and the
+//! greatest are those of IEEE 754-2019: a NaN wins, and negative zero is below zero. Roundings are to nearest, ties to
+//! even, also below the smallest subnormal, where the conversions of the IREE tools (`vireo_hal::narrow_float`) make
+//! zero of everything.
 
 use half::{bf16, f16};
 

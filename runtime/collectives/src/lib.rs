@@ -2,9 +2,9 @@
 //!
 //! `operation` has the operations as data and `element` reduces elements; `agreement` compares what ranks contribute to
 //! a round before any data move; `span` and `perform` move the data of ranks that share a process. A [`Transport`] is
-//! the membership of a rank in a group: `in_process` is a table of the process, and `tcp` connects processes. `late` is the membership in a group
-//! that is not formed yet. A [`GroupChannel`] is the channel that programs hold, and [`Collectives`] creates channels as
-//! [`CollectiveOptions`] say.
+//! the membership of a rank in a group: `in_process` is a table of the process, and `tcp` connects processes. `late` is
+//! the membership in a group that is not formed yet. A [`GroupChannel`] is the channel that programs hold, and
+//! [`Collectives`] creates channels as [`CollectiveOptions`] say.
 //!
 //! **Who waits**: none. A rank arrives at a round with its buffers and a completion, which the last rank to arrive
 //! calls. Only asking a channel that was split off for its rank blocks, until all ranks have split.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::agreement::Facts;
-use crate::hal::{Buffer, buffer_read, buffer_write};
+use crate::hal::{Buffer, CollectiveKind, buffer_read, buffer_write};
 use crate::operation::{MAX_OPERATIONS, Needs, Operation};
 use crate::status::{Result, Status};
 
@@ -77,6 +77,21 @@ impl Span {
 }
 
 impl BoundOperation {
+    /// The compiler of IREE 3.13 counts the elements that a gather writes, where the header of IREE, and older
+    /// compilers, count those that each rank sends. Ranges of that size make no other sense, so the count is corrected.
+    fn with_elements_of_one_rank(mut self, count: u32) -> BoundOperation {
+        let (written, count) = (self.operation.bytes(), u64::from(count));
+        let length = |span: &Option<Span>| span.as_ref().map(|span| span.length);
+        let counts_written = self.operation.op.kind == CollectiveKind::ALL_GATHER
+            && self.operation.element_count.is_multiple_of(count)
+            && length(&self.recv) == Some(written)
+            && length(&self.send) == Some(written / count);
+        if counts_written {
+            self.operation.element_count /= count;
+        }
+        self
+    }
+
     /// Checks the operation and its ranges at a rank.
     fn check(&self, rank: u32, count: u32) -> Result<()> {
         let Needs { send, recv } = self.operation.needs(rank, count)?;
@@ -95,7 +110,9 @@ impl BoundOperation {
 impl Contribution {
     /// Checks it at a rank: one with a mistake becomes a failure, which all ranks get to know.
     pub(crate) fn checked(self, rank: u32, count: u32) -> Contribution {
-        let Contribution::Operations(operations) = &self else { return self };
+        let Contribution::Operations(operations) = self else { return self };
+        let correct = |operation: BoundOperation| operation.with_elements_of_one_rank(count);
+        let operations: Vec<BoundOperation> = operations.into_iter().map(correct).collect();
         let outcome = if operations.len() > MAX_OPERATIONS {
             let message =
                 format!("{} operations without a barrier: expected at most {MAX_OPERATIONS}", operations.len());
@@ -104,7 +121,7 @@ impl Contribution {
             operations.iter().try_for_each(|operation| operation.check(rank, count))
         };
         match outcome {
-            Ok(()) => self,
+            Ok(()) => Contribution::Operations(operations),
             Err(status) => Contribution::Failed(status),
         }
     }

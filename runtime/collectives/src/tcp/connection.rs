@@ -217,7 +217,7 @@ impl Connection {
     /// Ends what it sends, with this last frame unless a frame was left unfinished.
     pub(super) fn finish(&self, end: &[u8]) {
         if self.whole.load(Ordering::Relaxed) {
-            // Who does not read it gets to know of the end by the connection.
+            // A peer that does not read it gets to know of the end by the connection.
             let _ = (&self.stream).write(end);
         }
         let _ = self.stream.shutdown(std::net::Shutdown::Write);

@@ -1,6 +1,7 @@
 //! The data of a round between processes. Each rank has a connection to each other one, and sends data where they are
-//! needed: a reduction goes to its owner in parts, one for each rank, which reduces them in the order of ranks. So a rank
-//! sends and receives as many bytes as in a ring, and the result has the same bits as in one process.
+//! needed: a reduction has a part for each rank, which gets the data of all others for it and reduces them in the order
+//! of ranks. So a rank sends and receives as many bytes as in a ring, and the result has the same bits as in one
+//! process.
 //!
 //! Ranks send chunk after chunk, each to the ranks after them in turn, and receive in the matching order. Of all chunks
 //! that are not there yet, the first in that order can always go on, so ranks do not wait for each other in a circle.
@@ -231,7 +232,7 @@ fn run_collective(mesh: &Mesh, bound: &BoundOperation, patience: Patience<'_>) -
     }
     let to_peer = |offset, length| Some(Outgoing { source: own, offset, length });
     let part = bytes / count as u64;
-    // What goes to each peer, how much comes from each, and where the data of each rank belong.
+    // The data for each peer, the bytes that come from each, and the distance of the ranks' data in the target.
     let (outgoing, incoming, stride) = match operation.op.kind {
         CollectiveKind::BROADCAST => {
             let root = operation.param as usize;

@@ -1,5 +1,5 @@
-//! The membership in a group whose members are in several processes ([`TcpMember`]): a thread that connects to the other
-//! members and runs the rounds at which this rank arrives, one after the other.
+//! The membership in a group whose members are in several processes ([`TcpMember`]): a thread that connects to the
+//! other members and runs the rounds at which this rank arrives, one after the other.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -146,7 +146,7 @@ fn compare(mesh: &Mesh, round: u64, own: Facts, patience: Patience<'_>) -> Resul
             unsent.get_or_insert(failure);
         }
     }
-    // All are looked at in turn, so that the first that has left or failed is found, whoever is late.
+    // All are looked at in turn, so that one that has left or failed is found even if another one is late.
     while facts.iter().any(Option::is_none) {
         for (rank, other) in others() {
             if facts[rank].is_some() {

@@ -1,8 +1,8 @@
 //! The processes of a program ([`World`]): they meet at rank 0, which tells each the addresses of all. Afterwards the
 //! members of each group connect to each other.
 //!
-//! A process listens on one port for whoever connects; each caller has a few seconds to say who it is. Rank 0 listens
-//! where the options say, the others on the address from which they reach rank 0.
+//! A process listens on one port; each caller has a few seconds to say which rank it is. Rank 0 listens where the
+//! options say, the others on the address from which they reach rank 0.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -274,10 +274,11 @@ impl Process {
             if self.has_left.load(Ordering::Acquire) {
                 return;
             }
-            if self.callers.fetch_add(1, Ordering::AcqRel) >= MAX_CALLERS {
-                self.callers.fetch_sub(1, Ordering::AcqRel);
-                continue;
+            // The system keeps the others waiting. Only this thread adds callers.
+            while self.callers.load(Ordering::Acquire) >= MAX_CALLERS {
+                thread::sleep(SLICE);
             }
+            self.callers.fetch_add(1, Ordering::AcqRel);
             let process = self.clone();
             let thread = thread::Builder::new().name("vireo-collectives-greet".into());
             let greeted = thread.spawn(move || {
@@ -362,9 +363,17 @@ impl Process {
         let patience = Patience { deadline, limit, failed: &failed };
         // The earlier member of each two listens.
         for (rank, member) in (0..me).zip(members) {
-            let stream = connect(addresses[*member as usize], deadline).map_err(|error| {
-                Status::new(StatusCode::Aborted, format!("{} cannot be reached: {error}", name(rank)))
-            })?;
+            let stream = loop {
+                match connect(addresses[*member as usize], deadline) {
+                    Ok(stream) => break stream,
+                    // Many may connect to it at once.
+                    Err(error) if error.kind() == io::ErrorKind::TimedOut && Instant::now() < deadline => {}
+                    Err(error) => {
+                        let message = format!("{} cannot be reached: {error}", name(rank));
+                        return Err(Status::new(StatusCode::Aborted, message));
+                    }
+                }
+            };
             let connection = Connection::new(stream, name(rank))?;
             connection.write(&frame(FrameKind::Join, &[&id[..], &me.to_le_bytes()].concat()), patience)?;
             connections[rank as usize] = Some(connection);

@@ -7,7 +7,7 @@ use vireo_collectives::{BoundOperation, GroupChannel};
 use vireo_hal::{Buffer, CollectiveElementType, CollectiveKind, CollectiveReduction};
 
 use crate::random::Random;
-use crate::rank::{arrive, buffer, bytes, in_process, operation, span, success};
+use crate::rank::{arrive, buffer, bytes, failure, in_process, operation, span, success};
 use crate::reference::{self, REDUCTIONS, TYPES};
 
 /// The most elements that a rank sends or receives, in about so many bytes that there are several chunks.
@@ -138,6 +138,30 @@ fn several_operations_are_one_round() {
     let outcomes: Vec<_> = channels.iter().zip(of_ranks).map(|(channel, all)| arrive(channel, all)).collect();
     outcomes.iter().for_each(success);
     cases.iter().for_each(Case::check);
+}
+
+#[test]
+fn a_gather_that_counts_what_it_writes() {
+    let channels = in_process("counts", 2, Duration::from_secs(60));
+    let gather = |number: u8, length: usize| {
+        let (send, recv) = (buffer(&[number; 2]), buffer(&vec![0; length]));
+        let (kind, element_type) = (CollectiveKind::ALL_GATHER, CollectiveElementType::UINT_8);
+        let operation = operation(kind, CollectiveReduction::NONE, element_type, 0, 4);
+        (BoundOperation { operation, send: span(&send), recv: span(&recv) }, recv)
+    };
+    let (operations, targets): (Vec<_>, Vec<_>) = [gather(1, 4), gather(2, 4)].into_iter().unzip();
+    let outcomes: Vec<_> =
+        channels.iter().zip(operations).map(|(channel, operation)| arrive(channel, vec![operation])).collect();
+    outcomes.iter().for_each(success);
+    assert!(targets.iter().all(|target| bytes(target) == [1, 1, 2, 2]));
+    // Other sizes are a mistake.
+    let outcomes = [5, 4].map(|length| gather(1, length).0).into_iter().zip(&channels);
+    let outcomes: Vec<_> = outcomes.map(|(operation, channel)| arrive(channel, vec![operation])).collect();
+    let message = failure(&outcomes[1]);
+    assert!(
+        message.contains("rank 0 cannot take part: all_gather of 4 uint_8: 2 bytes to send, expected 4"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -60,7 +60,8 @@ fn is_signed(element_type: CollectiveElementType) -> bool {
     )
 }
 
-/// Random bytes of elements. Some floats are zeros of either sign, infinities, NaNs and small numbers, most are moderate.
+/// Random bytes of elements. Some floats are zeros of either sign, infinities, NaNs and small numbers, most are
+/// moderate.
 pub fn elements(random: &mut Random, element_type: CollectiveElementType, count: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..count {
