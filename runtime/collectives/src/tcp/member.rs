@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use super::connection::{Patience, too_late};
 use super::exchange::{self, Mesh};
+use super::process::{GroupId, Process, identity, no_thread};
 use super::wire::{FrameKind, MAX_FACTS, end_bytes, facts_bytes, frame, parse_facts};
-use super::world::{GroupId, Process, identity, no_thread};
 use crate::agreement::{Agreed, Facts, agree, split_members};
 use crate::hal::ChannelRank;
 use crate::span::Contribution;

@@ -1,13 +1,11 @@
-//! Collective operations of a command program ([`RecordedCollective`]), which cut it into [`Segment`]s: the commands
-//! before them, and those that run at the same time as each other. A queue executes segment after segment, so no thread
-//! waits for other ranks.
+//! Collective operations of a command program, as a command buffer is asked for them ([`CollectiveRequest`]) and as
+//! they are recorded ([`RecordedCollective`]).
 
 use std::any::Any;
 use std::sync::Arc;
 
 use vireo_collectives::{GroupChannel, Operation};
 
-use super::command_program::{CommandProgram, Deferred};
 use crate::hal::{BufferRef, Channel, CollectiveOp};
 use crate::status::{Result, Status};
 
@@ -39,16 +37,6 @@ pub struct RecordedCollective {
     pub send: Option<BufferRef>,
     /// The range to receive into, if the command names one.
     pub recv: Option<BufferRef>,
-}
-
-/// The part of a program up to the barrier after collective operations.
-#[derive(Debug)]
-pub struct Segment<D: Deferred> {
-    /// The commands up to that barrier.
-    pub commands: Arc<CommandProgram<D>>,
-    /// The collective operations, which run after the commands. Since no barrier is between them and the last of these,
-    /// the order makes no difference.
-    pub collectives: Vec<RecordedCollective>,
 }
 
 impl CollectiveRequest<'_> {

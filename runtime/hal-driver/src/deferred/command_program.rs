@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::collective::{CollectiveRequest, RecordedCollective, Segment};
+use super::collective::{CollectiveRequest, RecordedCollective};
 use super::dispatch_request::DispatchRequest;
 use super::recorder::{DeferredCommandBuffer, Recorder};
 use crate::hal::host_kernels::Grid;
@@ -73,6 +73,17 @@ pub struct CommandProgram<D: Deferred> {
     profile: D::Profile,
     /// The memory of the program, charged to the call that records it.
     charge: Charge,
+}
+
+/// The part of a program up to the barrier after collective operations. A queue executes segment after segment, so no
+/// thread waits for other ranks.
+#[derive(Debug)]
+pub struct Segment<D: Deferred> {
+    /// The commands up to that barrier.
+    pub commands: Arc<CommandProgram<D>>,
+    /// The collective operations, which run after the commands. Since no barrier is between them and the last of these,
+    /// the order makes no difference.
+    pub collectives: Vec<RecordedCollective>,
 }
 
 /// A command, and whether it follows a barrier.

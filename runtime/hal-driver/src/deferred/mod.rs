@@ -15,11 +15,11 @@ mod spin_lock;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use collective::{CollectiveRequest, RecordedCollective, Segment};
+pub use collective::{CollectiveRequest, RecordedCollective};
 pub use command_buffer::DeferredEvent;
 pub use command_program::{
     Command, CommandFreeLists, CommandProgram, Deferred, MAX_FREE_PROGRAMS, ProgramRecorder, RecordedDispatch,
-    ResolvedRange, Step, resolve,
+    ResolvedRange, Segment, Step, resolve,
 };
 pub use dispatch_request::DispatchRequest;
 pub use recorder::{DeferredCommandBuffer, Recorder};
