@@ -271,14 +271,15 @@ pub mod hal {
     /// workers.
     #[cfg(feature = "local")]
     pub mod local {
+        pub use vireo_collectives::{CollectiveOptions, Collectives, Meeting};
         pub use vireo_hal::host_kernels::{
             Import, ImportProvider, ImportProviders, ImportTable, NoImports, feature, processor_data,
         };
         #[cfg(target_os = "linux")]
         pub use vireo_local::SystemLibraryLoader;
         pub use vireo_local::{
-            CollectiveOptions, Collectives, EmbeddedElfLoader, ExecutablePlugin, LocalDevice, LocalExecutable,
-            LocalExecutableCache, Meeting, StaticLibraryLoader, TaskOptions, Topology,
+            EmbeddedElfLoader, ExecutablePlugin, LocalDevice, LocalExecutable, LocalExecutableCache,
+            StaticLibraryLoader, TaskOptions, Topology,
         };
         // Flags of the command line, and the parts of loaders, for tests that run no code.
         #[doc(hidden)]
