@@ -99,7 +99,8 @@ fn programs_run_collectives() {
         let channel = Some(program.reference("channel.create", &[ANY, 0, rank, 2], &refs).unwrap());
         let call = program.call("channel.rank_and_count", &[], std::slice::from_ref(&channel)).unwrap();
         assert_eq!(call.result_words[..], [rank, 2]);
-        let commands = program.reference("command_buffer.create", &[0, 3, ANY, 0], &[device.clone()]).unwrap();
+        let commands =
+            program.reference("command_buffer.create", &[0, 3, ANY, 0], std::slice::from_ref(&device)).unwrap();
         let (source, target) = (device_buffer(&*local, &[7, rank as u8 + 1]), device_buffer(&*local, &[0; 3]));
         // The sum of one byte after the first, to after the first.
         let refs = [Some(commands.clone()), channel, source, target.clone()];
