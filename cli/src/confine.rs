@@ -54,6 +54,9 @@ pub fn check(program: &ProgramArguments) -> Result<(), Failure> {
     if let Some(device) = program.device.iter().find(is_cuda).filter(|_| loads_library) {
         return refused(format!("the device `{device}` talks to the driver of the system"));
     }
+    if program.devices.collectives.is_some() {
+        return refused("--collectives talks to other processes".to_string());
+    }
     if amdgpu.sanitize_report.is_some() {
         return refused("--sanitize_report writes a file at the end".to_string());
     }

@@ -44,6 +44,7 @@ impl Drivers {
             amdgpu: arguments.amdgpu.config(),
             cuda: arguments.cuda.config(arguments.amdgpu.checks()),
             policy,
+            collectives: arguments.collectives()?,
             kernel_progress,
             loaded_kernels: Some(kernels.clone()),
             ..BuiltinOptions::default()

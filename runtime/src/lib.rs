@@ -276,6 +276,7 @@ pub mod hal {
     /// workers.
     #[cfg(feature = "local")]
     pub mod local {
+        pub use vireo_collectives::{CollectiveOptions, Collectives, Meeting};
         pub use vireo_hal::host_kernels::{
             Import, ImportProvider, ImportProviders, ImportTable, NoImports, feature, processor_data,
         };

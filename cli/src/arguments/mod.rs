@@ -19,8 +19,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use vireo::Status;
 #[cfg(feature = "software-agents")]
 use vireo::hal::PacketTrace;
+use vireo::hal::local::{CollectiveOptions, Collectives};
 use vireo::hal::{AllocatorSpec, AmdgpuAgent, AmdgpuConfig, SanitizerChecks};
 
 pub use self::benchmark::{BenchmarkArguments, BenchmarkFormat, MinTime, TimeUnit};
@@ -39,6 +41,8 @@ pub use self::run::{Comparison, RunArguments, RunCommand};
 pub use self::trace::TraceArguments;
 #[cfg(feature = "software-agents")]
 pub use self::trace::TraceFormat;
+use crate::exit::Exit;
+use crate::failure::Failure;
 use crate::task::TaskArguments;
 use crate::values::Limits;
 
@@ -195,6 +199,12 @@ pub struct DeviceArguments {
     /// Its code runs with all rights of this process. May be repeated; the first that has a function provides it.
     #[arg(long, value_name = "FILE")]
     pub executable_plugin: Vec<PathBuf>,
+    /// Where the ranks of a program with collective operations meet, and which rank this is:
+    /// `tcp://HOST:PORT,RANK,COUNT`, where rank 0 listens. Launchers of MPI programs pass the rank and the count by
+    /// variables (PMI_RANK and PMI_SIZE, OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE); a third number is the seconds
+    /// that ranks wait for each other.
+    #[arg(long, value_name = "MEETING", value_parser = parse_collectives)]
+    pub collectives: Option<CollectiveOptions>,
     /// The workers of `local-task` devices.
     #[command(flatten)]
     pub task: TaskArguments,
@@ -204,6 +214,21 @@ pub struct DeviceArguments {
     /// The devices of `cuda`.
     #[command(flatten)]
     pub cuda: CudaArguments,
+}
+
+/// The options of collectives, from their text.
+fn parse_collectives(text: &str) -> Result<CollectiveOptions, String> {
+    text.parse().map_err(|status: Status| status.message().to_string())
+}
+
+impl DeviceArguments {
+    /// How devices find the other ranks of a program, with what a launcher of MPI programs says.
+    pub fn collectives(&self) -> Result<Collectives, Failure> {
+        let Some(options) = &self.collectives else { return Ok(Collectives::default()) };
+        let options = options.clone().with_launcher(|name| std::env::var(name).ok());
+        let wrong = |status| Failure::new(Exit::Usage, "--collectives cannot tell the rank").because(status);
+        Ok(Collectives::new(options.map_err(wrong)?))
+    }
 }
 
 /// Where the agents of `amdgpu` devices are.

@@ -4,6 +4,7 @@ mod allocators;
 mod asm;
 mod benchmark;
 mod check;
+mod collectives;
 mod common;
 mod confinement;
 mod devices;

@@ -2,6 +2,8 @@
 
 use std::sync::OnceLock;
 
+use vireo_collectives::Collectives;
+
 use crate::hal::transient::TransientBuffer;
 use crate::hal::{DeviceTopologyInfo, OptionalMethod};
 use crate::memory_source::DeviceMemory;
@@ -14,6 +16,8 @@ pub struct DeviceState {
     pub id: String,
     /// The source of its memory.
     pub memory: DeviceMemory,
+    /// The collective operations of its command buffers, if it has some.
+    pub collectives: Collectives,
     topology: OnceLock<DeviceTopologyInfo>,
 }
 
@@ -39,7 +43,7 @@ const SUPPORTED: [OptionalMethod; 15] = [
 impl DeviceState {
     /// The state of a device without a place among others.
     pub fn new(id: &str, memory: DeviceMemory) -> DeviceState {
-        DeviceState { id: id.to_string(), memory, topology: OnceLock::new() }
+        DeviceState { id: id.to_string(), memory, collectives: Collectives::default(), topology: OnceLock::new() }
     }
 
     /// Whether each device has an optional method, or this one, which has `more`.
@@ -148,10 +152,13 @@ macro_rules! host_device_methods {
         fn supports(&self, method: &str) -> bool {
             let more = [
                 $crate::reexports::OptionalMethod::AllocatorExportBuffer,
+                $crate::reexports::OptionalMethod::CommandBufferCollective,
+                $crate::reexports::OptionalMethod::DeviceCreateChannel,
+                $crate::reexports::OptionalMethod::DeviceReplaceChannelProvider,
                 $crate::reexports::OptionalMethod::DeviceQueuePoolBackend,
             ];
             // A host may have replaced the allocator by one without slabs.
-            let count = if self.state.memory.has_slabs() { 2 } else { 1 };
+            let count = if self.state.memory.has_slabs() { more.len() } else { more.len() - 1 };
             self.state.supports(method, &more[..count])
         }
 
@@ -166,6 +173,22 @@ macro_rules! host_device_methods {
         ) -> $crate::reexports::Result<$crate::reexports::TopologyEdge> {
             // The capabilities of devices that share the host's memory determine the edge already.
             Ok(edge)
+        }
+
+        fn create_channel(
+            &self,
+            _queue_affinity: $crate::reexports::QueueAffinity,
+            params: &$crate::reexports::ChannelParams,
+        ) -> $crate::reexports::Result<std::sync::Arc<dyn $crate::reexports::Channel>> {
+            Ok(self.state.collectives.channel(params)?)
+        }
+
+        fn replace_channel_provider(
+            &self,
+            new_provider: &std::sync::Arc<dyn $crate::reexports::ChannelProvider>,
+        ) -> $crate::reexports::Result<()> {
+            self.state.collectives.replace_provider(new_provider);
+            Ok(())
         }
 
         fn create_command_buffer(

@@ -21,6 +21,7 @@ pub mod queue;
 pub mod references;
 pub mod staging;
 
+pub use vireo_collectives as collectives;
 use vireo_core::{limits, status};
 use vireo_hal as hal;
 
@@ -29,9 +30,9 @@ use vireo_hal as hal;
 pub mod reexports {
     pub use vireo_core::status::Result;
     pub use vireo_hal::{
-        AllocaFlags, Allocator, Buffer, BufferParams, CommandBuffer, CommandBufferMode, CommandCategory, Device,
-        DeviceTopologyInfo, Event, EventFlags, ExternalFile, ExternalFileFlags, File, MemoryAccess, OptionalMethod,
-        Pool, QueueAffinity, QueueOperation, Semaphore, SemaphoreCompatibility, SemaphoreFlags, SlabProvider,
-        Timepoint, TopologyEdge, semaphore,
+        AllocaFlags, Allocator, Buffer, BufferParams, Channel, ChannelParams, ChannelProvider, CommandBuffer,
+        CommandBufferMode, CommandCategory, Device, DeviceTopologyInfo, Event, EventFlags, ExternalFile,
+        ExternalFileFlags, File, MemoryAccess, OptionalMethod, Pool, QueueAffinity, QueueOperation, Semaphore,
+        SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint, TopologyEdge, semaphore,
     };
 }

@@ -10,9 +10,10 @@ use super::task::{Executor, TaskOptions, Topology};
 use crate::glob;
 use crate::hal::host_kernels;
 use crate::hal::{
-    Allocator, Channel, ChannelParams, Device, DeviceCapabilities, DeviceCapabilityBits, ExecutableCache,
-    ExecutableCachingMode, ExecutableLoader, QueryCategory, QueryKey, QueueAffinity, SecurityPolicy,
+    Allocator, Device, DeviceCapabilities, DeviceCapabilityBits, ExecutableCache, ExecutableCachingMode,
+    ExecutableLoader, QueryCategory, QueryKey, QueueAffinity, SecurityPolicy,
 };
+use crate::hal_driver::collectives::Collectives;
 use crate::hal_driver::device_state::{DeviceState, host_device_methods};
 use crate::hal_driver::memory_source::DeviceMemory;
 use crate::status::{Result, Status};
@@ -68,8 +69,17 @@ impl LocalDevice {
     /// another one, or an earlier call, left there. Memory of pools and of other allocators is zeroed too; where the
     /// host does not reach it, the allocation fails.
     pub fn with_zeroed_transients(self) -> LocalDevice {
-        let DeviceState { id, memory, .. } = self.state;
-        LocalDevice { state: DeviceState::new(&id, memory.zeroed()), ..self }
+        let DeviceState { id, memory, collectives, .. } = self.state;
+        let mut state = DeviceState::new(&id, memory.zeroed());
+        state.collectives = collectives;
+        LocalDevice { state, ..self }
+    }
+
+    /// The same device, whose channels find the other ranks as `collectives` say. Without that, ranks that say their
+    /// number find each other in this process.
+    pub fn with_collectives(mut self, collectives: Collectives) -> LocalDevice {
+        self.state.collectives = collectives;
+        self
     }
 
     /// The same device, whose errors say that the policy refuses machine code. It has no loader for machine code.
@@ -152,13 +162,6 @@ impl Device for LocalDevice {
             | DeviceCapabilityBits::HOST_ZERO_COPY_OK
             | DeviceCapabilityBits::CONCURRENT_SAFE;
         DeviceCapabilities { flags, ..DeviceCapabilities::default() }
-    }
-
-    fn create_channel(&self, _queue_affinity: QueueAffinity, _params: &ChannelParams) -> Result<Arc<dyn Channel>> {
-        Err(Status::unimplemented(format!(
-            "`device.create_channel` of `{}`: local devices have no way to exchange data with the other participants of a collective operation",
-            self.state.id
-        )))
     }
 
     fn create_executable_cache(&self, _identifier: &str) -> Result<Arc<dyn ExecutableCache>> {

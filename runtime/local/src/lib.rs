@@ -32,3 +32,4 @@ pub use executable::{
     EmbeddedElfLoader, ExecutablePlugin, LocalExecutable, LocalExecutableCache, StaticLibraryLoader, elf,
 };
 pub use task::{TaskOptions, Topology};
+pub use vireo_hal_driver::collectives::Collectives;

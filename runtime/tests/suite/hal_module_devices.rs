@@ -87,12 +87,31 @@ fn files_allow_what_their_memory_allows() {
 }
 
 #[test]
-fn collectives_fail_with_the_reason() {
+fn programs_run_collectives() {
     let (mut program, device) = program();
-    let refs = [device, text("id"), None];
-    let error = program.call("channel.create", &[ANY, 0, u64::MAX, u64::MAX], &refs).expect_err("a failure");
-    assert_eq!(error.code(), StatusCode::Unimplemented);
-    assert!(error.message().contains("local devices have no way to exchange data"), "{error}");
+    let local = create_device("local-sync").expect("the device exists everywhere");
+    let nobody_says = program.call("channel.create", &[ANY, 0, u64::MAX, u64::MAX], &[device.clone(), None, None]);
+    assert_eq!(code(nobody_says), StatusCode::FailedPrecondition);
+    let id = constant(b"programs");
+    let mut targets = Vec::new();
+    for rank in 0..2 {
+        let refs = [device.clone(), id.clone(), text("all")];
+        let channel = Some(program.reference("channel.create", &[ANY, 0, rank, 2], &refs).unwrap());
+        let call = program.call("channel.rank_and_count", &[], std::slice::from_ref(&channel)).unwrap();
+        assert_eq!(call.result_words[..], [rank, 2]);
+        let commands =
+            program.reference("command_buffer.create", &[0, 3, ANY, 0], std::slice::from_ref(&device)).unwrap();
+        let (source, target) = (device_buffer(&*local, &[7, rank as u8 + 1]), device_buffer(&*local, &[0; 3]));
+        // The sum of one byte after the first, to after the first.
+        let refs = [Some(commands.clone()), channel, source, target.clone()];
+        program.call("command_buffer.collective", &[0x0001_0101, 0, 0, 0, 1, 1, 1, 2, 1], &refs).unwrap();
+        program.call("command_buffer.finalize", &[], &[Some(commands.clone())]).unwrap();
+        let commands = commands.get::<CommandBufferRef>().expect("a command buffer");
+        targets.push(target);
+        let device = device.as_ref().and_then(|device| device.get::<DeviceRef>()).expect("a device");
+        device.queue_execute(QueueAffinity::ANY, &[], &[], &commands.0, &[], ExecuteFlags::empty()).unwrap();
+    }
+    assert!(targets.iter().all(|target| bytes_of(target) == [0, 3, 0]));
 }
 
 /// A channel of another driver.
@@ -123,11 +142,11 @@ fn programs_use_the_channels_of_other_devices() {
         StatusCode::NotFound
     );
 
-    // A command buffer of a local device has no way to use one.
+    // A command buffer of a local device cannot use one of another driver.
     let commands = program.reference("command_buffer.create", &[0, 3, ANY, 1], &[device]).unwrap();
     let refs = [Some(commands), channel, None, None];
     let error = program.call("command_buffer.collective", &[0x0009_0101, 0, 0, 0, 0, 4, 0, 4, 1], &refs);
-    assert_eq!(code(error), StatusCode::Unimplemented);
+    assert_eq!(code(error), StatusCode::InvalidArgument);
     let reserved = program.call("command_buffer.collective", &[0x0100_0000, 0, 0, 0, 0, 4, 0, 4, 1], &refs);
     assert_eq!(code(reserved), StatusCode::InvalidArgument);
 }

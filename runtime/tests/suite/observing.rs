@@ -69,7 +69,7 @@ fn a_trace_has_a_line_for_each_call() {
     device.queue_barrier(ANY, &second, &third, ExecuteFlags::empty()).unwrap();
     assert_eq!(code(line.signal(3)), StatusCode::InvalidArgument);
     device.queue_dealloca(ANY, &[], &[], &buffer, DeallocaFlags::empty()).unwrap();
-    assert!(!device.supports("device.create_channel"));
+    assert!(!device.supports("device.profiling_begin"));
     let lines = lines.take();
     let expected = [
         "device#1.create_semaphore(queue_affinity=any, initial_value=0, flags=host_interrupt|exportable_timepoints) -> semaphore#1",
@@ -99,7 +99,7 @@ fn a_trace_has_a_line_for_each_call() {
         lines[expected.len() + 4..],
         [
             "device#1.queue_dealloca(queue_affinity=any, wait=[], signal=[], buffer=buffer#1, flags=none) -> ok",
-            "device#1.supports(method=\"device.create_channel\") -> false"
+            "device#1.supports(method=\"device.profiling_begin\") -> false"
         ]
     );
 }

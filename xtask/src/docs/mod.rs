@@ -43,7 +43,7 @@ const PACKETS: &str = "docs/packets";
 const OF_COMMAND: &str = "docs/cli.md";
 
 /// All guides, in the order of their groups.
-const GUIDES: [Guide; 26] = [
+const GUIDES: [Guide; 27] = [
     Guide {
         file: "README.md",
         group: USE,
@@ -53,6 +53,7 @@ const GUIDES: [Guide; 26] = [
     Guide { file: "docs/library.md", group: USE, begin: Some("run a model from Rust") },
     Guide { file: "docs/python.md", group: USE, begin: Some("run a model from Python") },
     Guide { file: "docs/scale.md", group: USE, begin: None },
+    Guide { file: "docs/collectives.md", group: USE, begin: None },
     Guide { file: "docs/support.md", group: USE, begin: Some("know whether a model will run") },
     Guide { file: "docs/devices.md", group: USE, begin: None },
     Guide { file: "docs/gpu_debugging.md", group: USE, begin: None },

@@ -5,14 +5,16 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use super::collective::CollectiveRequest;
 use super::dispatch_request::DispatchRequest;
 use super::recorder::{DeferredCommandBuffer, Recorder, RecordingState};
 use super::spin_lock::SpinLock;
 use crate::hal::recycle;
 use crate::hal::{
-    BufferBarrier, BufferRef, CommandBuffer, CommandBufferMode, CommandCategory, CopyFlags, DispatchConfig,
-    DispatchFlags, Event, Executable, ExecutableFunction, ExecutionBarrierFlags, ExecutionStage, FillFlags, LabelColor,
-    LabelLocation, MAX_UPDATE_SIZE, MemoryAdviseFlags, MemoryBarrier, QueueAffinity, UpdateFlags,
+    BufferBarrier, BufferRef, Channel, CollectiveOp, CommandBuffer, CommandBufferMode, CommandCategory, CopyFlags,
+    DispatchConfig, DispatchFlags, Event, Executable, ExecutableFunction, ExecutionBarrierFlags, ExecutionStage,
+    FillFlags, LabelColor, LabelLocation, MAX_UPDATE_SIZE, MemoryAdviseFlags, MemoryBarrier, QueueAffinity,
+    UpdateFlags,
 };
 use crate::status::{Result, Status};
 
@@ -251,6 +253,19 @@ impl<R: Recorder> CommandBuffer for DeferredCommandBuffer<R> {
     ) -> Result<()> {
         let request = DispatchRequest { executable, function, config, constants, bindings, flags };
         self.record(CommandCategory::DISPATCH, |recorder| recorder.dispatch(&self.device, request))
+    }
+
+    fn collective(
+        &self,
+        channel: &Arc<dyn Channel>,
+        op: CollectiveOp,
+        param: u32,
+        send_ref: &BufferRef,
+        recv_ref: &BufferRef,
+        element_count: u64,
+    ) -> Result<()> {
+        let request = CollectiveRequest { channel, op, param, send: send_ref, recv: recv_ref, element_count };
+        self.record(CommandCategory::empty(), |recorder| recorder.collective(&request))
     }
 
     fn flush_buffer(&self, buffer_ref: &BufferRef) -> Result<()> {

@@ -8,6 +8,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::collective::{CollectiveRequest, RecordedCollective};
 use super::dispatch_request::DispatchRequest;
 use super::recorder::{DeferredCommandBuffer, Recorder};
 use crate::hal::host_kernels::Grid;
@@ -58,6 +59,10 @@ pub struct CommandProgram<D: Deferred> {
     /// Number of binding table slots that commands may refer to.
     capacity: u32,
     steps: Vec<Step<D>>,
+    /// The parts before the steps, each of which ends with collective operations.
+    segments: Vec<Segment<D>>,
+    /// The collective operations since the last barrier.
+    collectives: Vec<RecordedCollective>,
     /// Whether the next command follows a barrier.
     barrier: bool,
     bytes: Vec<u8>,
@@ -68,6 +73,17 @@ pub struct CommandProgram<D: Deferred> {
     profile: D::Profile,
     /// The memory of the program, charged to the call that records it.
     charge: Charge,
+}
+
+/// The part of a program up to the barrier after collective operations. A queue executes segment after segment, so no
+/// thread waits for other ranks.
+#[derive(Debug)]
+pub struct Segment<D: Deferred> {
+    /// The commands up to that barrier.
+    pub commands: Arc<CommandProgram<D>>,
+    /// The collective operations, which run after the commands. Since no barrier is between them and the last of these,
+    /// the order makes no difference.
+    pub collectives: Vec<RecordedCollective>,
 }
 
 /// A command, and whether it follows a barrier.
@@ -206,6 +222,8 @@ impl<D: Deferred> CommandProgram<D> {
         CommandProgram {
             capacity,
             steps: Vec::new(),
+            segments: Vec::new(),
+            collectives: Vec::new(),
             barrier: false,
             bytes: Vec::new(),
             constants: Vec::new(),
@@ -219,8 +237,9 @@ impl<D: Deferred> CommandProgram<D> {
     /// Drops a reference; the last one recycles the memory.
     pub fn recycle(this: Arc<CommandProgram<D>>) {
         let Some(mut this) = Unshared::new(this) else { return };
-        let CommandProgram { steps, barrier, bytes, constants, bindings, slots, profile, charge, capacity: _ } =
-            &mut *this;
+        this.segments = Vec::new();
+        this.collectives = Vec::new();
+        let CommandProgram { steps, barrier, bytes, constants, bindings, slots, profile, charge, .. } = &mut *this;
         let of_steps = steps.drain(..).flat_map(|step| match step.command {
             Command::Fill { target, .. } | Command::Update { target, .. } => [Some(target), None],
             Command::Synchronise { range } => [Some(range), None],
@@ -327,7 +346,48 @@ impl<D: Deferred> CommandProgram<D> {
         Ok(())
     }
 
-    /// The commands in the order in which they were recorded.
+    /// Records a collective operation.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT for a channel of another driver or an operation that is none, OUT_OF_RANGE for references.
+    pub fn collective(&mut self, request: &CollectiveRequest<'_>) -> Result<()> {
+        let (channel, operation) = request.check()?;
+        let side = |reference: &BufferRef| {
+            // A range that the operation has no use for may name nothing.
+            let names_some = reference.buffer.is_some() || reference.length != 0;
+            names_some.then(|| self.check_reference(reference, BufferUsage::empty())).transpose()
+        };
+        let (send, recv) = (side(request.send)?, side(request.recv)?);
+        self.charge.add(size_of::<RecordedCollective>() as u64 + 3 * OBJECT_BYTES, "commands of a command buffer")?;
+        send.iter().chain(&recv).for_each(|reference| self.note(reference));
+        self.collectives.push(RecordedCollective { channel, operation, send, recv });
+        Ok(())
+    }
+
+    /// Ends a segment if there are collective operations since the last barrier.
+    fn end_segment(&mut self) {
+        if self.collectives.is_empty() {
+            return;
+        }
+        let mut commands = std::mem::replace(self, CommandProgram::new(self.capacity));
+        (self.segments, self.slots) = (std::mem::take(&mut commands.segments), commands.slots);
+        let collectives = std::mem::take(&mut commands.collectives);
+        self.segments.push(Segment { commands: Arc::new(commands), collectives });
+    }
+
+    /// The parts before the steps, in order.
+    #[inline]
+    pub fn segments(&self) -> &[Segment<D>] {
+        &self.segments
+    }
+
+    /// Number of all commands.
+    fn command_count(&self) -> usize {
+        let of_segment = |segment: &Segment<D>| segment.commands.steps.len() + segment.collectives.len();
+        self.segments.iter().map(of_segment).sum::<usize>() + self.steps.len() + self.collectives.len()
+    }
+
+    /// The commands in the order in which they were recorded, after those of the segments.
     #[inline]
     pub fn steps(&self) -> &[Step<D>] {
         &self.steps
@@ -427,14 +487,15 @@ impl<D: Deferred> Recorder for ProgramRecorder<D> {
     }
 
     fn command_count(&self) -> usize {
-        self.0.steps.len()
+        self.0.command_count()
     }
 
     fn commands_of(program: &CommandProgram<D>) -> usize {
-        program.steps.len()
+        program.command_count()
     }
 
     fn barrier(&mut self) -> Result<()> {
+        self.0.end_segment();
         self.0.barrier = true;
         Ok(())
     }
@@ -459,7 +520,12 @@ impl<D: Deferred> Recorder for ProgramRecorder<D> {
         self.0.dispatch(*device, request)
     }
 
-    fn finish(self, _device: &D) -> Result<Arc<CommandProgram<D>>> {
+    fn collective(&mut self, request: &CollectiveRequest<'_>) -> Result<()> {
+        self.0.collective(request)
+    }
+
+    fn finish(mut self, _device: &D) -> Result<Arc<CommandProgram<D>>> {
+        self.0.end_segment();
         Ok(self.0.into_shared())
     }
 

@@ -6,6 +6,7 @@
 //! for which a driver implements [`Deferred`] to choose what is recorded of the executable of a dispatch; a driver
 //! whose queues need another form has a recorder of its own. An [`EachRecorder`] records for several devices at once.
 
+mod collective;
 mod command_buffer;
 mod command_program;
 mod dispatch_request;
@@ -15,10 +16,11 @@ mod spin_lock;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use collective::{CollectiveRequest, RecordedCollective};
 pub use command_buffer::DeferredEvent;
 pub use command_program::{
     Command, CommandFreeLists, CommandProgram, Deferred, MAX_FREE_PROGRAMS, ProgramRecorder, RecordedDispatch,
-    ResolvedRange, Step, resolve,
+    ResolvedRange, Segment, Step, resolve,
 };
 pub use dispatch_request::DispatchRequest;
 pub use each_device::{EachProgram, EachRecorder, OfOneDevice, Same};

@@ -4,10 +4,11 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::collective::CollectiveRequest;
 use super::dispatch_request::DispatchRequest;
 use super::spin_lock::SpinLock;
 use crate::hal::recycle::{FreeList, Uninit};
-use crate::hal::{BufferRef, CommandBufferMode, CommandCategory, QueueAffinity};
+use crate::hal::{BufferRef, CommandBufferMode, CommandCategory, QueueAffinity, unimplemented};
 use crate::status::Result;
 
 /// Records commands for a device into a program, which never changes once it is recorded.
@@ -68,6 +69,15 @@ pub trait Recorder: Send + Sized + 'static {
     /// INVALID_ARGUMENT if the executable is for another kind of device or takes other arguments, UNIMPLEMENTED for
     /// flags that the device does not support, OUT_OF_RANGE or PERMISSION_DENIED for references.
     fn dispatch(&mut self, device: &Self::Device, request: DispatchRequest<'_>) -> Result<()>;
+
+    /// Records a collective operation.
+    ///
+    /// # Errors
+    /// UNIMPLEMENTED for a device without channels, INVALID_ARGUMENT for a channel of another driver or an operation
+    /// that is none, OUT_OF_RANGE for references.
+    fn collective(&mut self, _request: &CollectiveRequest<'_>) -> Result<()> {
+        Err(unimplemented("command_buffer.collective"))
+    }
 
     /// Ends recording.
     ///

@@ -56,6 +56,9 @@ impl<D: Discipline> Queue<D> {
                     let message = format!("the commands refer to {slots} slots, {given} are bound");
                     return Err(Status::invalid_argument(message));
                 }
+                if !program.segments().is_empty() {
+                    return self.execute_segments(queue_affinity, points, operation, program);
+                }
                 return self.execute(queue_affinity, points, operation, program);
             }
         };
@@ -65,7 +68,7 @@ impl<D: Discipline> Queue<D> {
     /// Executes a command program, with the runner of the queue if it has one. A submission of its own: where the
     /// compiler knows what is prepared, it moves nothing of it.
     #[inline]
-    fn execute(
+    pub(super) fn execute(
         self: &Arc<Self>,
         queue_affinity: QueueAffinity,
         (wait, signal): WaitAndSignal<'_>,

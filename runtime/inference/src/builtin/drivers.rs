@@ -75,6 +75,7 @@ fn workers(options: &BuiltinOptions) -> Result<String> {
 fn local(id: &str, options: &BuiltinOptions) -> LocalDevice {
     let imports: Arc<dyn ImportProvider> = options.imports.clone();
     LocalDevice::with_policy(id, &options.policy, loaders(&options.policy, &imports, Some(options)))
+        .with_collectives(options.collectives.clone())
 }
 
 fn null(options: &BuiltinOptions, params: &[StringPair]) -> Result<Arc<dyn Device>> {

@@ -8,6 +8,7 @@ use super::amdgpu::AmdgpuConfig;
 use super::cuda::CudaConfig;
 use vireo_hal::host_kernels::ImportProviders;
 use vireo_hal::{Progress, SecurityPolicy};
+use vireo_local::Collectives;
 use vireo_local::task::TaskConfig;
 #[cfg(feature = "vmvx")]
 use vireo_vmvx::LoadedKernels;
@@ -27,6 +28,9 @@ pub struct BuiltinOptions {
     pub imports: Arc<ImportProviders>,
     /// The rights and limits of programs, and the tier of kernels of local devices that are portable bytecode.
     pub policy: SecurityPolicy,
+    /// How channels of `local-sync` and `local-task` devices find the other ranks of a program. The devices of a
+    /// registry share the rank of the process.
+    pub collectives: Collectives,
     /// The observer of how far local devices have come with verifying and compiling kernels that are portable bytecode.
     pub kernel_progress: Option<Arc<dyn Progress>>,
     /// The list to which local devices add each executable that is portable bytecode.

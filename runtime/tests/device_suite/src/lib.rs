@@ -6,6 +6,8 @@
 //! must come to. [`on!`] makes the tests of a backend.
 
 #[doc(hidden)]
+pub mod collectives;
+#[doc(hidden)]
 pub mod commands;
 #[doc(hidden)]
 pub mod devices;
@@ -102,6 +104,7 @@ macro_rules! suite {
                 one_shot_commands_run_once, barriers_and_events_order_commands, groups_are_closed,
                 commands_outlive_their_recorder, executions_may_overlap, commands_name_transients_before_they_have_memory,
                 hundreds_of_commands_run, events_order_command_buffers;
+            collectives: ranks_meet_on_one_thread, channels_are_split, hosts_know_the_ranks;
             dispatches: executables_tell_what_they_are, dispatches_compute, recorded_dispatches_take_constants,
                 workgroup_counts_come_from_buffers, counts_in_buffers_have_limits, arguments_are_checked, dispatches_share_a_queue;
             workgroups: workgroups_know_their_place, many_workgroups_run, counts_are_a_whole_buffer,
