@@ -31,8 +31,8 @@ pub enum Graphs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Devices of cuda")]
 pub struct CudaArguments {
-    /// The driver library of `cuda` devices: `library` is that of the system, `software` interprets PTX on the processor,
-    /// anything else is the path of a library or of a folder with one.
+    /// The driver library of `cuda` devices: `library` is that of the system, `software` interprets PTX on the
+    /// processor, anything else is the path of a library or of a folder with one.
     #[arg(long, value_name = "DRIVER", default_value = "library", value_parser = driver)]
     pub cuda_driver: CudaDriver,
     /// When to execute command buffers as CUDA graphs.

@@ -252,10 +252,10 @@ pub struct AmdgpuArguments {
     /// used.
     #[arg(long, value_name = "PATH")]
     pub amdgpu_libhsa_search_path: Vec<PathBuf>,
-    /// Check the accesses of kernels on the software agent and the software CUDA driver: `memory` finds those out of bounds and of freed memory,
-    /// `race` data races of waves, work-groups and queues, `race-same-value` also those that change nothing, since all
-    /// stores leave the same bytes, `init` loads of what was never written. What is found is written to stderr at the
-    /// end.
+    /// Check the accesses of kernels on the software agent and the software CUDA driver: `memory` finds those out of
+    /// bounds and of freed memory, `race` data races of waves, work-groups and queues, `race-same-value` also those
+    /// that change nothing, since all stores leave the same bytes, `init` loads of what was never written. What is
+    /// found is written to stderr at the end.
     #[arg(long, value_name = "CHECK,...", value_enum, value_delimiter = ',')]
     pub sanitize: Vec<SanitizerCheck>,
     /// Write what the sanitizer found to this file, too, as JSON.

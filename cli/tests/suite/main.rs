@@ -7,6 +7,7 @@ mod check;
 mod collectives;
 mod common;
 mod confinement;
+mod cuda_programs;
 mod devices;
 mod docs;
 mod dump;

@@ -105,12 +105,12 @@ pub fn emit(ptx: &Ptx) -> Vec<GeneratedFile> {
             ByHand { #(#names: #modules::#names,)* }
         }
     };
-    let numbers = REPLACED.map(|name| {
+    // A set without one of them has no constant for it, and code that replaces it does not compile.
+    let numbers = REPLACED.iter().filter_map(|name| {
         let (constant, doc) = (format_ident!("{}", name.to_uppercase()), format!("That of `{name}`."));
-        let number = ptx.handlers.iter().position(|handler| handler.name == name);
-        let number = number.unwrap_or_else(|| panic!("the instructions have no handler `{name}`"));
-        let number = proc_macro2::Literal::u16_unsuffixed(number as u16);
-        quote!(#[doc = #doc] pub(crate) const #constant: u16 = #number;)
+        let number = ptx.handlers.iter().position(|handler| handler.name == *name);
+        let number = proc_macro2::Literal::u16_unsuffixed(number? as u16);
+        Some(quote!(#[doc = #doc] pub(crate) const #constant: u16 = #number;))
     });
     let numbers = quote! {
         /// The numbers of handlers.

@@ -112,7 +112,7 @@ fn interface(api: &Api) -> TokenStream {
         let (names, text) = (signature.names(), &call.symbol.function.name);
         let shown: Vec<String> = signature.args.iter().map(|(name, _)| format!("{name}={{{name}:?}}")).collect();
         let shown = shown.join(", ");
-        let safety = comment("SAFETY: the caller's promise is that of the function.");
+        let safety = comment("SAFETY: the caller vouches for handles and addresses.");
         quote! {
             unsafe fn #name(&self, #parameters) -> Result<#result, ApiError> {
                 let started = std::time::Instant::now();
@@ -219,7 +219,7 @@ fn method(api: &Api, call: &Call) -> TokenStream {
     let signature = signature(api, call);
     let (name, parameters, result) = (&signature.name, signature.parameters(), signature.result());
     let text = &call.symbol.function.name;
-    let safety = comment("SAFETY: the caller's promise is that of the function.");
+    let safety = comment("SAFETY: the caller vouches for handles and addresses.");
     let results = call.symbol.function.args.iter().filter(|(name, _)| call.returns.contains(name));
     let places = results.clone().map(|(name, ty)| {
         let LayoutType::Pointer { to, .. } = ty else { return TokenStream::new() };

@@ -1,9 +1,9 @@
-//! The allocator of a device ([`StreamAllocator`]): chooses the class of memory for a buffer and takes it from the blocks
-//! of the device, or from the library.
+//! The allocator of a device ([`StreamAllocator`]): chooses the class of memory for a buffer and takes it from the
+//! blocks of the device, or from the library.
 //!
-//! Memory of a GPU is from a pool of the library, in the order of a stream that has nothing else, so freeing it does not
-//! wait for kernels; without pools it is allocated and freed at once. Memory of the host is pinned. Memory that is to
-//! be both is managed, and moves to whoever accesses it.
+//! Memory of a GPU is from a pool of the library, in the order of a stream that has nothing else, so freeing it does
+//! not wait for kernels; without pools it is allocated and freed at once. Memory of the host is pinned. Memory that is
+//! to be both is managed, and moves to the side that accesses it.
 
 use std::any::Any;
 use std::fmt;

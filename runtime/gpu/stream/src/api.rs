@@ -25,7 +25,7 @@ pub struct ApiError {
     pub code: u32,
     /// The meaning of that status.
     pub kind: FailureKind,
-    /// What the library says of it; none for work that has not ended.
+    /// The text that the library has for it; none for work that has not ended.
     pub text: Option<Box<str>>,
 }
 

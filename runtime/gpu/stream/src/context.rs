@@ -112,7 +112,7 @@ pub fn version_text(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// What is known of a device before it is opened.
+/// A device as it is known before it is opened.
 #[derive(Clone, Debug)]
 pub struct Description {
     /// Its handle.

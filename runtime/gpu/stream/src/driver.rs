@@ -36,7 +36,7 @@ impl StreamDriver {
             )));
         }
         let devices = (0..count).map(|ordinal| library.describe(ordinal)).collect::<Result<Vec<_>>>()?;
-        let open = Mutex::new(vec![Weak::new(); devices.len()]);
+        let open = Mutex::new(devices.iter().map(|_| Weak::new()).collect());
         Ok(StreamDriver { library, devices, default_index, options, open })
     }
 

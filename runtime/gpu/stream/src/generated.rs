@@ -6,6 +6,8 @@ use vireo_cuda::{attributes, result, types};
 
 /// The functions of a library.
 pub mod api {
+    #![expect(clippy::too_many_arguments, reason = "functions of the library have as many")]
+
     use crate::api::{ApiError, Traced};
 
     include!(concat!(env!("OUT_DIR"), "/stream/api.rs"));

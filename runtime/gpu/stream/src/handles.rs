@@ -1,5 +1,5 @@
-//! What the library makes for a context, which ends when it is dropped: [`Stream`], [`Event`], [`Code`] and
-//! [`MemoryPool`].
+//! Objects that the library makes for a context, and that end when they are dropped: [`Stream`], [`Event`],
+//! [`Code`] and [`MemoryPool`].
 
 use std::ffi::CString;
 use std::fmt;
@@ -104,14 +104,9 @@ impl Drop for Event {
 }
 
 /// Events without times that were used before.
+#[derive(Default)]
 pub struct EventPool {
     free: Mutex<Vec<Event>>,
-}
-
-impl Default for EventPool {
-    fn default() -> Self {
-        EventPool { free: Mutex::default() }
-    }
 }
 
 impl fmt::Debug for EventPool {

@@ -1,4 +1,5 @@
-//! The driver `cuda`: over the CUDA driver library of the system, or over the software driver that is part of this build.
+//! The driver `cuda`: over the CUDA driver library of the system, or over the software driver that is part of this
+//! build.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,12 +1,14 @@
 //! The CUDA driver library as an [`Instance`]: its names, and the targets of PTX.
 
 use vireo_core::status::{Result, Status};
+use vireo_hal::ExecutableFormat;
 use vireo_stream::instance::{Instance, Names};
 
 use crate::generated::calls::CudaCalls;
 
 /// The names of the library and its driver.
-pub const NAMES: Names = Names { driver: "cuda", library: "CUDA", format: "cuda-nvptx-fb", least_version: 11020 };
+pub const NAMES: Names =
+    Names { driver: "cuda", library: "CUDA", format: ExecutableFormat::Cuda.name(), least_version: 11020 };
 
 impl Instance for CudaCalls {
     fn names(&self) -> &'static Names {

@@ -138,11 +138,11 @@ mod tests {
     fn the_error_names_every_path_or_every_function() {
         let missing = PathBuf::from("/no/such/libcuda.so.1");
         // SAFETY: there is no such file.
-        let error = unsafe { load(&[missing], None) }.err().expect("there is no library");
+        let error = unsafe { load(&[missing], None) }.expect_err("there is no library");
         assert!(error.message().contains("/no/such/libcuda.so.1"), "{error}");
         // A library of the system that is no CUDA library.
         // SAFETY: loading it runs nothing, since the process has it already.
-        let error = unsafe { load(&[PathBuf::from("libc.so.6")], None) }.err().expect("it lacks functions");
+        let error = unsafe { load(&[PathBuf::from("libc.so.6")], None) }.expect_err("it lacks functions");
         assert!(error.message().contains("lacks cuGetProcAddress"), "{error}");
     }
 }

@@ -1,5 +1,5 @@
-//! Programs as graphs of the library ([`Graphs`]): a node for each command, made once, launched by one call, and changed
-//! where an execution has other addresses.
+//! Programs as graphs of the library ([`Graphs`]): a node for each command, made once, launched by one call, and
+//! changed where an execution has other addresses.
 //!
 //! Nodes between two barriers do not depend on each other; those after a barrier depend on all between it and the one
 //! before, through an empty node where there are many. An executable graph is changed and launched under a lock, since
@@ -249,7 +249,7 @@ impl Executable {
         let arena_copy = arena.to_vec();
         let mut executable =
             Executable { context: context.clone(), graph, exec: CuGraphExec(0), nodes: Vec::new(), arena: arena_copy };
-        // What comes next depends on the first, and what comes after the next barrier on the second.
+        // The next nodes depend on the first, and those after the next barrier on the second.
         let (mut before, mut now): (Vec<CuGraphNode>, Vec<CuGraphNode>) = (Vec::new(), Vec::new());
         for (index, command) in block.commands.iter().enumerate() {
             let node = match command {

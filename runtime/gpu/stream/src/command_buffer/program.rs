@@ -1,5 +1,5 @@
-//! The program that a command buffer is recorded to ([`Program`]). It never changes, so any number of executions may run
-//! it.
+//! The program that a command buffer is recorded to ([`Program`]). It never changes, so any number of executions may
+//! run it.
 
 use std::fmt;
 
@@ -96,7 +96,7 @@ pub struct Block {
     pub commands: Vec<Command>,
     /// The arguments of launches.
     pub arena: Vec<u64>,
-    /// What executions change in it.
+    /// The addresses in it that executions change.
     pub patches: Vec<Patch>,
     /// The bytes of updates.
     pub bytes: Vec<u8>,

@@ -206,7 +206,7 @@ impl Replay<'_> {
             let between = unsafe { api.pool_allocate(length, pool.handle, self.stream) };
             let between = between.map_err(|error| self.context.failed(error))?;
             let copied = self.copy(between, source, length).and_then(|()| self.copy(target, between, length));
-            // SAFETY: as above.
+            // SAFETY: the memory is of the pool, and the copies that use it are on the stream before.
             let freed = unsafe { api.pool_free(between, self.stream) };
             return copied.and(freed.map_err(|error| self.context.failed(error)));
         }
@@ -239,7 +239,7 @@ impl Replay<'_> {
         };
         filled.map_err(|error| self.context.failed(error))?;
         if step == 8 && low != high {
-            // What is filled is a whole number of patterns, so copies of it go on with it.
+            // A whole number of patterns is there, so copies of it go on with it.
             let mut done = 8;
             while done < length {
                 let part = done.min(length - done);

@@ -119,11 +119,11 @@ fn kernel(context: &Arc<Context>, code: &[Code], export: &Export) -> Result<Load
     let which = FunctionAttribute::MAX_DYNAMIC_SHARED_SIZE_BYTES;
     let most_shared = if export.shared > 0 {
         let most = limits.shared - static_shared;
-        // SAFETY: as above.
+        // SAFETY: the function is one of a module that is loaded.
         context.call(|api| unsafe { api.function_set_attribute(function, which, most as i32) }).map_err(named)?;
         most
     } else {
-        // What the library allows without being asked.
+        // As much as the library allows without being asked.
         attribute(which)?
     };
     Ok(LoadedKernel { function, most_shared })

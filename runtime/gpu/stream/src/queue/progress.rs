@@ -162,7 +162,7 @@ impl Progress {
                 Ok(()) => self.take_completed()?,
                 Err(error) if !error.is_pending() => return Err(error),
                 Err(_) if began.elapsed() < ACTIVE => std::thread::yield_now(),
-                // SAFETY: as above.
+                // SAFETY: only this thread takes events out, so it is alive.
                 Err(_) if is_alone => unsafe { self.context.api().event_synchronize(event) }?,
                 Err(_) => {
                     let state = self.lock();

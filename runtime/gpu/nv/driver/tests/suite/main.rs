@@ -1,1 +1,7 @@
-//! Tests of the driver over the software library.
+//! Tests of the driver over the software CUDA driver. The device suite runs over it as well, in `vireo-runtime`.
+
+mod bad_input;
+mod devices;
+mod executions;
+mod failures;
+mod support;
