@@ -4,31 +4,16 @@
 
 use std::sync::Arc;
 
-use super::program::{Command, Counts, Launch, Patch};
+use super::block::{Command, Counts, Launch, Patch};
+use super::known::Known;
 use super::recorder::StreamRecorder;
-use crate::executable::LoadedKernel;
-use crate::hal::{BufferRef, BufferUsage, DispatchFlags, ExecutableFunction};
+use crate::hal::{BufferRef, BufferUsage, DispatchFlags};
 use crate::hal_driver::deferred::DispatchRequest;
 use crate::hal_driver::references::{Base, Place};
 use crate::status::{Result, Status};
 
 /// The three counts of an indirect dispatch, in bytes.
 const COUNTS: u64 = 3 * size_of::<u32>() as u64;
-
-/// A function that was dispatched before.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
-    /// The address of its executable, which the program holds.
-    executable: usize,
-    function: ExecutableFunction,
-    kernel: LoadedKernel,
-    block: [u32; 3],
-    shared: u32,
-    bindings: usize,
-    constants: usize,
-    grid: [u32; 3],
-    export: u32,
-}
 
 impl StreamRecorder {
     fn known(&mut self, request: &DispatchRequest<'_>) -> Result<Known> {

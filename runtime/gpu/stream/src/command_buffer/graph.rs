@@ -15,8 +15,8 @@ use vireo_cuda::types::{
     Copy3d, CuArray, CuGraph, CuGraphExec, CuGraphNode, KernelNodeParams, MemoryType, MemsetNodeParams,
 };
 
-use super::program::{Block, Command, Launch, Operation};
-use super::replay::{Replay, extra_of};
+use super::block::{Block, Command, Launch, Operation};
+use super::execution::{Execution, extra_of};
 use crate::context::Context;
 use crate::options::UseGraphs;
 use crate::status::Result;
@@ -99,10 +99,10 @@ impl Graphs {
     ///
     /// # Errors
     /// Those of the library.
-    pub(super) fn run(&self, replay: &Replay<'_>, block: &Block, arena: &[u64]) -> Result<bool> {
+    pub(super) fn run(&self, execution: &Execution<'_>, block: &Block, arena: &[u64]) -> Result<bool> {
         let is_first = self.executions.fetch_add(1, Ordering::Relaxed) == 0;
         let commands = block.commands.iter().filter(|command| !matches!(command, Command::Barrier)).count();
-        let is_wanted = match replay.graphs {
+        let is_wanted = match execution.graphs {
             UseGraphs::Never => false,
             UseGraphs::Auto => !is_first && commands >= LEAST_NODES,
             UseGraphs::Always => commands > 0,
@@ -110,20 +110,20 @@ impl Graphs {
         if !is_wanted {
             return Ok(false);
         }
-        let Some(executable) = self.take(replay, block, arena)? else { return Ok(false) };
+        let Some(executable) = self.take(execution, block, arena)? else { return Ok(false) };
         // SAFETY: the graph is alive, and the execution holds what it uses.
-        let launched = unsafe { replay.context.api().graph_launch(executable.exec, replay.stream) };
+        let launched = unsafe { execution.context.api().graph_launch(executable.exec, execution.stream) };
         self.give(executable);
-        launched.map_err(|error| replay.context.failed(error))?;
+        launched.map_err(|error| execution.context.failed(error))?;
         Ok(true)
     }
 
     /// A graph with the addresses of an execution; none if a stream is to be given the commands. One that could not be
     /// changed is gone.
-    fn take(&self, replay: &Replay<'_>, block: &Block, arena: &[u64]) -> Result<Option<Executable>> {
+    fn take(&self, execution: &Execution<'_>, block: &Block, arena: &[u64]) -> Result<Option<Executable>> {
         let known = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let made = match known {
-            Some(mut executable) => match executable.change(replay, block, arena) {
+            Some(mut executable) => match executable.change(execution, block, arena) {
                 Ok(true) => return Ok(Some(executable)),
                 Ok(false) => {
                     self.give(executable);
@@ -132,7 +132,7 @@ impl Graphs {
                 Err(status) => Err(status),
             },
             None if self.made.fetch_add(1, Ordering::Relaxed) < MAX_GRAPHS as u32 => {
-                Executable::new(replay, block, arena)
+                Executable::new(execution, block, arena)
             }
             None => Ok(None),
         };
@@ -148,9 +148,9 @@ impl Graphs {
 }
 
 /// The transfer of a command; none if graphs have no node for it.
-fn transfer_of(replay: &Replay<'_>, block: &Block, command: &Command) -> Result<Option<Transfer>> {
+fn transfer_of(execution: &Execution<'_>, block: &Block, command: &Command) -> Result<Option<Transfer>> {
     let Command::Transfer(place, operation) = command else { return Ok(None) };
-    let (target, length) = place.range(replay.resolved, 0)?;
+    let (target, length) = place.range(execution.resolved, 0)?;
     let source = match operation {
         Operation::Fill { pattern, step: step @ (1 | 2) } => {
             TransferSource::Value(*pattern as u32 & (u32::MAX >> (32 - 8 * *step as u32)), *step as u32)
@@ -160,7 +160,7 @@ fn transfer_of(replay: &Replay<'_>, block: &Block, command: &Command) -> Result<
         }
         Operation::Fill { .. } => return Ok(None),
         Operation::Copy { source } => {
-            let (source, _) = source.range(replay.resolved, 0)?;
+            let (source, _) = source.range(execution.resolved, 0)?;
             if source.abs_diff(target) < length {
                 return Ok(None);
             }
@@ -242,8 +242,8 @@ fn words_of<'a>(launch: &Launch, arena: &'a [u64]) -> &'a [u64] {
 
 impl Executable {
     /// A graph of a block; none if one of its commands cannot be a node.
-    fn new(replay: &Replay<'_>, block: &Block, arena: &[u64]) -> Result<Option<Executable>> {
-        let context = replay.context;
+    fn new(execution: &Execution<'_>, block: &Block, arena: &[u64]) -> Result<Option<Executable>> {
+        let context = execution.context;
         // SAFETY: the context is current.
         let graph = unsafe { context.api().graph_create(0) }.map_err(|error| context.failed(error))?;
         let arena_copy = arena.to_vec();
@@ -261,13 +261,13 @@ impl Executable {
                 }
                 Command::Launch(launch) => executable.add_launch(launch, arena, &before)?,
                 Command::Transfer(..) => {
-                    let Some(transfer) = transfer_of(replay, block, command)? else { return Ok(None) };
+                    let Some(transfer) = transfer_of(execution, block, command)? else { return Ok(None) };
                     executable.add_transfer(&transfer, &before)?
                 }
                 Command::Indirect(..) | Command::ReadCounts(..) => return Ok(None),
             };
             now.push(node);
-            let transfer = transfer_of(replay, block, command)?;
+            let transfer = transfer_of(execution, block, command)?;
             executable.nodes.push(Node { node, command: index, transfer });
         }
         // SAFETY: the graph is alive and complete.
@@ -315,7 +315,7 @@ impl Executable {
 
     /// Gives the graph the addresses of an execution. False if a stream is faster, since more than half of the nodes
     /// would change, or if it cannot have them.
-    fn change(&mut self, replay: &Replay<'_>, block: &Block, arena: &[u64]) -> Result<bool> {
+    fn change(&mut self, execution: &Execution<'_>, block: &Block, arena: &[u64]) -> Result<bool> {
         if self.arena == arena && self.nodes.iter().all(|node| node.transfer.is_none()) {
             return Ok(true);
         }
@@ -326,7 +326,7 @@ impl Executable {
                     changed.push((index, None));
                 }
                 command @ Command::Transfer(..) => {
-                    let Some(transfer) = transfer_of(replay, block, command)? else { return Ok(false) };
+                    let Some(transfer) = transfer_of(execution, block, command)? else { return Ok(false) };
                     if Some(transfer) != node.transfer {
                         changed.push((index, Some(transfer)));
                     }
@@ -334,7 +334,7 @@ impl Executable {
                 _ => {}
             }
         }
-        if replay.graphs == UseGraphs::Auto && changed.len() * 2 > self.nodes.len() {
+        if execution.graphs == UseGraphs::Auto && changed.len() * 2 > self.nodes.len() {
             return Ok(false);
         }
         let (api, context) = (self.context.api(), self.context.context);

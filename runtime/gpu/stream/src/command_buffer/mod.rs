@@ -9,12 +9,17 @@
 //! The arguments of the dispatches of a block are in one arena. If all are known when they are recorded, launches read
 //! them there; otherwise an execution copies the arena and patches what depends on it.
 
+mod block;
 mod dispatch;
+mod execution;
 mod graph;
+mod known;
 mod program;
 mod recorder;
 mod replay;
 
-pub use program::{Block, Command, Counts, Launch, Operation, Program};
+pub use block::{Block, Command, Counts, Launch, Operation};
+pub use execution::Execution;
+pub use program::Program;
 pub use recorder::{StreamCommandBuffer, StreamRecorder, StreamsCommandBuffer, Target};
 pub use replay::{Replay, Scratch};

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::block::{Block, Command, Operation, depends_on_lengths};
 use super::graph::Graphs;
-use super::program::{Block, Command, Operation, Program, depends_on_lengths};
+use super::known::Known;
+use super::program::Program;
 use crate::context::LaunchLimits;
 use crate::executable::{Export, LoadedKernel};
 use crate::hal::recycle::{FreeList, MAX_FREE, Uninit, free_list};
@@ -46,7 +48,7 @@ pub struct StreamRecorder {
     pub(super) counts: u32,
     pub(super) names: Vec<Arc<str>>,
     /// The last function that was dispatched, which the next dispatch is often of.
-    pub(super) last: Option<super::dispatch::Known>,
+    pub(super) last: Option<Known>,
     follows_barrier: bool,
     commands: u32,
     pub(super) charge: Charge,

@@ -1,17 +1,13 @@
 //! The execution of a block ([`Replay`]): its commands are given to a stream, with the addresses of the execution.
 
-use std::ffi::c_void;
 use std::ptr::null_mut;
-use std::sync::Arc;
 
-use vireo_cuda::types::{CuStream, LAUNCH_PARAM_BUFFER_POINTER, LAUNCH_PARAM_BUFFER_SIZE, LAUNCH_PARAM_END};
-
-use super::program::{Block, Command, Counts, Launch, Operation, Program};
-use crate::context::Context;
-use crate::hal_driver::references::{Place, Resolved};
+use super::block::{Block, Command, Counts, Launch, Operation};
+use super::execution::{Execution, extra_of};
+use super::program::Program;
+use crate::hal_driver::references::Place;
 use crate::handles::MemoryPool;
-use crate::memory::{DeviceMemory, DeviceSet};
-use crate::options::UseGraphs;
+use crate::memory::DeviceMemory;
 use crate::status::{Result, Status};
 
 /// Copies of ranges that overlap without memory in between, at most.
@@ -25,32 +21,14 @@ pub struct Scratch {
 
 /// An execution of a block.
 pub struct Replay<'a> {
-    /// The context, which is current.
-    pub context: &'a Arc<Context>,
-    /// The stream.
-    pub stream: CuStream,
+    /// Where it runs, and its addresses.
+    pub execution: Execution<'a>,
     /// The pool of memory that the stream takes and gives back in its order, if there is one.
     pub pool: Option<&'a MemoryPool>,
     /// The program.
     pub program: &'a Program,
-    /// The addresses.
-    pub resolved: &'a Resolved<DeviceSet>,
     /// Memory of the host for sizes of grids.
     pub counts: Option<&'a DeviceMemory>,
-    /// When programs are graphs.
-    pub graphs: UseGraphs,
-}
-
-/// The list by which a launch passes packed arguments of so many bytes.
-pub(super) fn extra_of(arguments: &[u64], bytes: &u64) -> [*mut c_void; 5] {
-    let key = |value: u64| std::ptr::without_provenance_mut::<c_void>(value as usize);
-    [
-        key(LAUNCH_PARAM_BUFFER_POINTER),
-        arguments.as_ptr().cast_mut().cast(),
-        key(LAUNCH_PARAM_BUFFER_SIZE),
-        std::ptr::from_ref(bytes).cast_mut().cast(),
-        key(LAUNCH_PARAM_END),
-    ]
 }
 
 impl Replay<'_> {
@@ -60,7 +38,7 @@ impl Replay<'_> {
     /// Those of the library, with the kernel, and OUT_OF_RANGE for sizes of grids that the device does not have.
     pub fn run(&self, block: &Block, scratch: &mut Scratch) -> Result<()> {
         let arena = self.arguments(block, scratch)?;
-        if self.program.blocks().len() == 1 && self.program.graphs.run(self, block, arena)? {
+        if self.program.blocks().len() == 1 && self.program.graphs.run(&self.execution, block, arena)? {
             return Ok(());
         }
         for command in &block.commands {
@@ -74,7 +52,7 @@ impl Replay<'_> {
                 }
                 Command::Transfer(target, operation) => self.transfer(block, target, operation)?,
                 Command::ReadCounts(place, index) => {
-                    let (address, length) = place.range(self.resolved, 0)?;
+                    let (address, length) = place.range(self.execution.resolved, 0)?;
                     let target = self.counts_of(*index)?;
                     self.copy(target, address, length)?;
                 }
@@ -93,7 +71,7 @@ impl Replay<'_> {
         scratch.arena.clear();
         scratch.arena.extend_from_slice(&block.arena);
         for patch in &block.patches {
-            let address = self.resolved.address(patch.base, 0)?.wrapping_add(patch.addend);
+            let address = self.execution.resolved.address(patch.base, 0)?.wrapping_add(patch.addend);
             scratch.arena[patch.at as usize] = address;
         }
         Ok(&scratch.arena)
@@ -108,7 +86,7 @@ impl Replay<'_> {
         // SAFETY: the kernel is one of an executable that the program holds, and the arguments have as many bytes as
         // the list says, which the library reads before it returns. What they refer to is held by the execution.
         let launched = unsafe {
-            self.context.api().launch(
+            self.execution.context.api().launch(
                 launch.function,
                 x,
                 y,
@@ -117,14 +95,14 @@ impl Replay<'_> {
                 j,
                 k,
                 launch.shared,
-                self.stream,
+                self.execution.stream,
                 null_mut(),
                 extra.as_mut_ptr(),
             )
         };
         launched.map_err(|error| {
-            let limits = self.context.limits;
-            let status = self.context.failed(error);
+            let limits = self.execution.context.limits;
+            let status = self.execution.context.failed(error);
             let (block, shared) = (launch.block, launch.shared);
             let status = status.context(format!(
                 "a grid of {grid:?} blocks of {block:?} threads with {shared} bytes of dynamic shared memory, where the device has at most {:?}, {:?} and {}",
@@ -161,14 +139,14 @@ impl Replay<'_> {
     }
 
     fn transfer(&self, block: &Block, target: &Place, operation: &Operation) -> Result<()> {
-        let (target, length) = target.range(self.resolved, 0)?;
+        let (target, length) = target.range(self.execution.resolved, 0)?;
         if length == 0 {
             return Ok(());
         }
         match operation {
             Operation::Fill { pattern, step } => self.fill(target, length, *pattern, *step),
             Operation::Copy { source } => {
-                let (source, _) = source.range(self.resolved, 0)?;
+                let (source, _) = source.range(self.execution.resolved, 0)?;
                 if source.abs_diff(target) < length {
                     self.r#move(target, source, length)
                 } else {
@@ -178,18 +156,18 @@ impl Replay<'_> {
             Operation::Update { start } => {
                 let bytes = block.bytes.get(*start as usize..).and_then(|bytes| bytes.get(..length as usize));
                 let bytes = bytes.ok_or_else(|| Status::internal("an update without its bytes"))?;
-                let (from, stream) = (bytes.as_ptr().cast(), self.stream);
+                let (from, stream) = (bytes.as_ptr().cast(), self.execution.stream);
                 // SAFETY: the program has the bytes until the execution has completed, and the target is held too.
-                let copied = unsafe { self.context.api().copy_to_device(target, from, length, stream) };
-                copied.map_err(|error| self.context.failed(error))
+                let copied = unsafe { self.execution.context.api().copy_to_device(target, from, length, stream) };
+                copied.map_err(|error| self.execution.context.failed(error))
             }
         }
     }
 
     fn copy(&self, target: u64, source: u64, length: u64) -> Result<()> {
         // SAFETY: both ranges are within memory that the execution holds.
-        let copied = unsafe { self.context.api().copy(target, source, length, self.stream) };
-        copied.map_err(|error| self.context.failed(error))
+        let copied = unsafe { self.execution.context.api().copy(target, source, length, self.execution.stream) };
+        copied.map_err(|error| self.execution.context.failed(error))
     }
 
     /// Copies between ranges that overlap, through memory of the pool or in steps that do not.
@@ -201,14 +179,14 @@ impl Replay<'_> {
         }
         let steps = length.div_ceil(distance);
         if let Some(pool) = self.pool.filter(|_| steps > 2) {
-            let api = self.context.api();
+            let api = self.execution.context.api();
             // SAFETY: the stream takes and gives the memory back in its order.
-            let between = unsafe { api.pool_allocate(length, pool.handle, self.stream) };
-            let between = between.map_err(|error| self.context.failed(error))?;
+            let between = unsafe { api.pool_allocate(length, pool.handle, self.execution.stream) };
+            let between = between.map_err(|error| self.execution.context.failed(error))?;
             let copied = self.copy(between, source, length).and_then(|()| self.copy(target, between, length));
             // SAFETY: the memory is of the pool, and the copies that use it are on the stream before.
-            let freed = unsafe { api.pool_free(between, self.stream) };
-            return copied.and(freed.map_err(|error| self.context.failed(error)));
+            let freed = unsafe { api.pool_free(between, self.execution.stream) };
+            return copied.and(freed.map_err(|error| self.execution.context.failed(error)));
         }
         if steps > MAX_STEPS {
             return Err(Status::unimplemented(format!(
@@ -225,7 +203,7 @@ impl Replay<'_> {
     }
 
     fn fill(&self, target: u64, length: u64, pattern: u64, step: u64) -> Result<()> {
-        let (api, stream) = (self.context.api(), self.stream);
+        let (api, stream) = (self.execution.context.api(), self.execution.stream);
         let (low, high) = (pattern as u32, (pattern >> 32) as u32);
         // SAFETY: the range is within memory that the execution holds, and a multiple of the pattern.
         let filled = unsafe {
@@ -237,7 +215,7 @@ impl Replay<'_> {
                 _ => api.fill_32(target, low, 1, stream).and_then(|()| api.fill_32(target + 4, high, 1, stream)),
             }
         };
-        filled.map_err(|error| self.context.failed(error))?;
+        filled.map_err(|error| self.execution.context.failed(error))?;
         if step == 8 && low != high {
             // A whole number of patterns is there, so copies of it go on with it.
             let mut done = 8;

@@ -239,13 +239,15 @@ impl Hardware for StreamQueue {
         }
         if let Some((program, work, block)) = block {
             let replay = Replay {
-                context: &self.context,
-                stream: self.stream.handle,
+                execution: crate::command_buffer::Execution {
+                    context: &self.context,
+                    stream: self.stream.handle,
+                    resolved: &work.resolved,
+                    graphs: self.graphs,
+                },
                 pool: self.memory.pool(self.place).map(|pool| &**pool),
                 program,
-                resolved: &work.resolved,
                 counts: work.counts.as_ref(),
-                graphs: self.graphs,
             };
             replay.run(block, &mut builder.scratch)?;
         }
