@@ -8,7 +8,7 @@ use crate::generated::calls::CudaCalls;
 
 /// The names of the library and its driver.
 pub const NAMES: Names =
-    Names { driver: "cuda", library: "CUDA", format: ExecutableFormat::Cuda.name(), least_version: 11020 };
+    Names { driver: "cuda", library: "CUDA", format: ExecutableFormat::Cuda.name(), least_version: 11040 };
 
 impl Instance for CudaCalls {
     fn names(&self) -> &'static Names {
