@@ -180,7 +180,7 @@ fn loading_is_code_3() {
     check(&load("short.vmfb", Some(&module[..module.len() / 2])), 3, &["short.vmfb", "at 0x"]);
     check(&run(&["--function=nope"]), 3, &["nope", "@id"]);
     check(&run(&["--function=id", "--input=2xf32=1", "--device=toaster"]), 3, &["toaster", "local-sync"]);
-    check(&run(&["--function=id", "--input=2xf32=1", "--device=cuda"]), 3, &["UNIMPLEMENTED", "`cuda`", "local-sync"]);
+    check(&run(&["--function=id", "--input=2xf32=1", "--device=hip"]), 3, &["UNIMPLEMENTED", "`hip`", "local-sync"]);
     check(&run(&["--function=id", "--input=2xf32=1", "--device=local-task://?nope=1"]), 2, &["nope"]);
 }
 

@@ -26,7 +26,7 @@ fn programs_run_on_devices_of_a_plugin() {
     assert!(wrong.code == 3 && wrong.stderr.contains("the only one is counting://cpu"), "{}", wrong.stderr);
     let unknown = run(&[&abs[..], &["--device=toaster"]].concat());
     assert!(
-        unknown.code == 3 && unknown.stderr.contains("local-sync, local-task, null, amdgpu, counting"),
+        unknown.code == 3 && unknown.stderr.contains("local-sync, local-task, null, amdgpu, cuda, counting"),
         "{}",
         unknown.stderr
     );
