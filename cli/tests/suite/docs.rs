@@ -160,7 +160,8 @@ fn compare(command: &str, expected: &str, outcome: &Outcome) {
 
 /// The lines of a table of devices that are the same on each machine, without its widths.
 fn rows(table: &str) -> Vec<String> {
-    let rows = table.lines().filter(|line| !line.contains("amdgpu") && !line.contains("cuda") && !line.contains("cdriver"));
+    let rows =
+        table.lines().filter(|line| !line.contains("amdgpu") && !line.contains("cuda") && !line.contains("cdriver"));
     rows.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
