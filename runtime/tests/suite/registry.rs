@@ -79,7 +79,10 @@ fn devices_are_found_by_uri() {
 fn failures_say_what_there_is() {
     let registry = registry();
     for (uri, expected) in [
-        ("cuda", "NOT_FOUND: there is no driver `cuda`: the drivers are local-sync, local-task, null, amdgpu, twin"),
+        (
+            "hip",
+            "NOT_FOUND: there is no driver `hip`: the drivers are local-sync, local-task, null, amdgpu, cuda, twin",
+        ),
         ("local-sync?x=1", "INVALID_ARGUMENT: device `local-sync?x=1`: `?` in a driver's name"),
         ("local-sync://gpu", "NOT_FOUND: creating device `local-sync://gpu`: driver `local-sync` has no device `gpu`"),
         ("null://?fast=1", "INVALID_ARGUMENT: creating device `null://?fast=1`: driver `null` has no parameter `fast`"),
@@ -165,7 +168,7 @@ fn the_newest_factory_wins_until_it_leaves() {
     assert_eq!(registry.register(broken.clone()).unwrap_err().code(), StatusCode::AlreadyExists);
     assert_eq!(error(registry.create_device("null")), "UNAVAILABLE: creating driver `null`: come back tomorrow");
     let drivers = registry.drivers();
-    assert_eq!(drivers.len(), 5);
+    assert_eq!(drivers.len(), 6);
     assert!(drivers.contains(&DriverInfo::new("null", "out of order")));
     assert!(registry.devices().iter().all(|device| device.driver != "null"));
     registry.unregister(&broken).unwrap();

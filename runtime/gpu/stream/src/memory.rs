@@ -186,7 +186,7 @@ impl Buffer for DeviceBuffer {
         };
         let Some(host) = self.memory.host else {
             // A copy is as good to read, where nothing is to be seen later.
-            let reads = !persistent && access.contains(MemoryAccess::READ) && !access.intersects(WRITES);
+            let reads = !persistent && access.contains(MemoryAccess::READ) && !access.contains(MemoryAccess::WRITE);
             let copies = self.memory.copies.as_ref().filter(|_| reads).ok_or_else(refused)?;
             // SAFETY: the range is within the buffer, whose memory its owner keeps.
             let (data, owner) = unsafe { copies.copy_of(self.memory.address + offset, length) }?;
@@ -206,9 +206,6 @@ impl Buffer for DeviceBuffer {
         check_range(self.state.length, offset, length).map(drop)
     }
 }
-
-/// The accesses that write.
-const WRITES: MemoryAccess = MemoryAccess::WRITE.union(MemoryAccess::DISCARD);
 
 /// A range of memory as kernels reach it.
 pub type DeviceRange = AddressRange<DeviceSet>;
