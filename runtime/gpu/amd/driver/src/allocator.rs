@@ -3,7 +3,6 @@
 
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::agent::GpuAgent;
 use crate::hal::{
@@ -12,7 +11,9 @@ use crate::hal::{
 };
 use crate::hal_driver::device_alloca::DeviceAllocator;
 use crate::hal_driver::device_blocks::DeviceBlocks;
+use crate::hal_driver::device_counters::DeviceCounters;
 use crate::hal_driver::device_slabs::SlabAllocator;
+use crate::hal_driver::device_submission::StagingAllocator;
 use crate::hal_driver::pool::Notice;
 use crate::limits::{Charge, MemoryBudget, OBJECT_BYTES};
 use crate::memory::{AgentMask, DeviceBuffer, DeviceMemory, MemoryClass, Publication};
@@ -25,35 +26,6 @@ const ZERO_CHUNK: u64 = 1 << 20;
 
 /// Alignment of imported memory, which kernels expect of buffers.
 const IMPORT_ALIGNMENT: usize = 64;
-
-/// Bytes in use, of one kind of memory.
-#[derive(Debug, Default)]
-struct Counter {
-    allocated: AtomicU64,
-    freed: AtomicU64,
-    peak: AtomicU64,
-}
-
-impl Counter {
-    fn add(&self, bytes: u64) {
-        let allocated = self.allocated.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.peak.fetch_max(allocated.saturating_sub(self.freed.load(Ordering::Relaxed)), Ordering::Relaxed);
-    }
-}
-
-/// Counts bytes until it is dropped, and keeps their memory.
-struct Counted {
-    counters: Arc<[Counter; 2]>,
-    is_host: bool,
-    bytes: u64,
-    _memory: Arc<dyn std::any::Any + Send + Sync>,
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.counters[usize::from(self.is_host)].freed.fetch_add(self.bytes, Ordering::Relaxed);
-    }
-}
 
 /// Memory of the host that is pinned, with its owner.
 struct Imported {
@@ -74,8 +46,8 @@ pub struct AmdAllocator {
     peers: Vec<Vec<Arc<GpuAgent>>>,
     /// Queues of each agent.
     queues: usize,
-    /// Of the device and of the host.
-    counters: Arc<[Counter; 2]>,
+    /// Bytes of the device and of the host.
+    counters: Arc<DeviceCounters>,
     blocks: Arc<DeviceBlocks<Origin, DeviceMemory>>,
     /// The budget that all memory is charged to. With one no memory is used again.
     budget: Option<MemoryBudget>,
@@ -252,9 +224,7 @@ impl AmdAllocator {
         let memory =
             self.blocks.acquire((index, class), length.max(1), options, || agent.allocate(class, length, peers))?;
         let is_host = !class.is_of_device();
-        self.counters[usize::from(is_host)].add(length);
-        let counters = self.counters.clone();
-        let owner = Arc::new(Counted { counters, is_host, bytes: length, _memory: memory.owner.clone() });
+        let owner = self.counters.count(is_host, length, memory.owner.clone());
         Ok(DeviceMemory { owner, ..memory })
     }
 
@@ -269,16 +239,6 @@ impl AmdAllocator {
         // SAFETY: the block has that many bytes, and only this buffer and what refers to it use them while its owner is
         // held.
         Ok(unsafe { DeviceBuffer::new(memory, length, params.memory_type, params.access, params.usage) })
-    }
-
-    /// Memory of the host for transfers that the agent of a queue and the host take part in.
-    pub(crate) fn staging(&self, affinity: QueueAffinity, length: u64) -> Result<DeviceBuffer> {
-        let memory = self.acquire((self.agent_index(affinity), MemoryClass::HostCoarse), length)?;
-        let memory_type = MemoryType::HOST_VISIBLE | MemoryType::HOST_CACHED | MemoryType::DEVICE_VISIBLE;
-        let usage = BufferUsage::TRANSFER | BufferUsage::MAPPING;
-        // SAFETY: the block has `length` bytes, and only this buffer and what refers to it use them while its owner is
-        // held.
-        Ok(unsafe { DeviceBuffer::new(memory, length, memory_type, MemoryAccess::ALL, usage) })
     }
 }
 
@@ -300,6 +260,18 @@ impl DeviceAllocator for AmdAllocator {
     }
 }
 
+/// Memory of the host for transfers that the GPU of a queue and the host take part in.
+impl StagingAllocator for AmdAllocator {
+    fn staging_memory(&self, affinity: QueueAffinity, length: u64) -> Result<Arc<dyn Buffer>> {
+        let memory = self.acquire((self.agent_index(affinity), MemoryClass::HostCoarse), length)?;
+        let memory_type = MemoryType::HOST_VISIBLE | MemoryType::HOST_CACHED | MemoryType::DEVICE_VISIBLE;
+        let usage = BufferUsage::TRANSFER | BufferUsage::MAPPING;
+        // SAFETY: the block has `length` bytes, and only this buffer and what refers to it use them while its owner is
+        // held.
+        Ok(Arc::new(unsafe { DeviceBuffer::new(memory, length, memory_type, MemoryAccess::ALL, usage) }))
+    }
+}
+
 impl SlabAllocator for AmdAllocator {
     type Memory = DeviceMemory;
 
@@ -315,16 +287,7 @@ impl Allocator for AmdAllocator {
     }
 
     fn statistics(&self) -> AllocatorStatistics {
-        let [device, host] = &*self.counters;
-        let load = |value: &AtomicU64| value.load(Ordering::Relaxed);
-        AllocatorStatistics {
-            host_bytes_peak: load(&host.peak),
-            host_bytes_allocated: load(&host.allocated),
-            host_bytes_freed: load(&host.freed),
-            device_bytes_peak: load(&device.peak),
-            device_bytes_allocated: load(&device.allocated),
-            device_bytes_freed: load(&device.freed),
-        }
+        self.counters.statistics()
     }
 
     fn memory_heaps(&self) -> Vec<MemoryHeap> {

@@ -9,6 +9,5 @@ mod host_queue;
 mod kernarg_ring;
 mod times;
 
-pub(crate) use hardware::QueueClock;
-pub(crate) use host_queue::QueueCore;
+pub(crate) use hardware::{PacketQueue, QueueClock};
 pub use host_queue::{HostQueue, QueueOptions};
