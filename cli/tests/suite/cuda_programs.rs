@@ -1,6 +1,6 @@
 //! Programs for NVIDIA GPUs on the software CUDA driver, which interprets the PTX that the compiler wrote.
 
-use crate::common::{Outcome, folder, vireo};
+use crate::common::{Outcome, command, folder, vireo};
 
 fn run(flags: &[&str]) -> Outcome {
     let program = ["run", "--module=programs.vmfb", "--cuda_driver=software"];
@@ -47,4 +47,22 @@ fn what_is_missing_is_named() {
     assert!(outcome.code != 0 && outcome.stderr.contains("/no/such/libcuda.so.1"), "{}", outcome.stderr);
     let outcome = sums(&["--device=cuda", "--cuda_driver=library", "--untrusted"]);
     assert!(outcome.code != 0 && outcome.stderr.contains("--untrusted takes away"), "{}", outcome.stderr);
+}
+
+/// The rank of a launcher counts more than the flag, unless that is switched off.
+#[test]
+fn launchers_choose_the_device() {
+    let run = |variable: &str, flags: &[&str]| {
+        let mut command = command();
+        command.args(["run", "--module=programs.vmfb", "--function=sums", "--input=7x5xf32=2", "--device=cuda"]);
+        command.args(["--cuda_driver=software"]).args(flags).env(variable, "1").env("VIREO_SOFTCUDA", "devices=1");
+        let output = command.current_dir(folder("../fixtures/cuda")).output().expect("the command runs");
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for variable in ["PMI_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"] {
+        let (is_done, said) = run(variable, &["--cuda_default_index=0"]);
+        assert!(!is_done && said.contains("no device `1`"), "{variable}: {said}");
+        let (is_done, said) = run(variable, &["--cuda_default_index_from_mpi=false"]);
+        assert!(is_done, "{variable}: {said}");
+    }
 }

@@ -77,9 +77,17 @@ fn table(api: &Api, library: &Library) -> TokenStream {
         Finder::Dlsym => (None, None),
         Finder::Function(name) => {
             let text = c_string(name);
+            let older = library.older_finder.as_ref().map(|name| {
+                let text = c_string(name);
+                quote! {
+                    /// The function that does so in libraries without that one.
+                    pub const OLDER_FINDER: &std::ffi::CStr = #text;
+                }
+            });
             let finder = quote! {
                 /// The function of the library that finds the others, by name and version.
                 pub const FINDER: &std::ffi::CStr = #text;
+                #older
             };
             (Some(quote!(, u32)), Some(finder))
         }

@@ -1,6 +1,8 @@
 //! Emits the interface that a driver for streams calls: a trait with a method for each call, a wrapper that tells an
 //! observer of each, and the implementation over the functions of the library.
 
+use std::collections::BTreeSet;
+
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
@@ -94,6 +96,11 @@ impl Signature {
     }
 }
 
+/// The names of the groups of calls.
+fn groups(api: &Api) -> BTreeSet<&str> {
+    api.calls.iter().filter_map(|call| call.group.as_deref()).collect()
+}
+
 fn interface(api: &Api) -> TokenStream {
     let methods = api.calls.iter().map(|call| {
         let signature = signature(api, call);
@@ -123,22 +130,26 @@ fn interface(api: &Api) -> TokenStream {
             }
         }
     });
-    let names = api.calls.iter().map(|call| &call.name);
+    let groups = groups(api).into_iter().map(|name| {
+        let (variant, doc) = (type_ident(name), format!(" {}.", name[..1].to_uppercase() + &name[1..]));
+        quote!(#[doc = #doc] #variant)
+    });
     quote! {
+        /// Calls that a driver works without if one of them is missing.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum CallGroup { #(#groups,)* }
+
         /// The functions of a library with streams.
         pub trait StreamApi: Send + Sync + 'static {
-            /// Whether the library has a function; it may lack those that a driver works without.
-            fn has(&self, call: &str) -> bool;
+            /// Whether the library has all functions of a group.
+            fn has(&self, group: CallGroup) -> bool;
 
             #(#methods)*
         }
 
-        /// The names of all calls.
-        pub const CALLS: &[&str] = &[#(#names),*];
-
         impl<A: StreamApi> StreamApi for Traced<A> {
-            fn has(&self, call: &str) -> bool {
-                self.api.has(call)
+            fn has(&self, group: CallGroup) -> bool {
+                self.api.has(group)
             }
 
             #(#traced)*
@@ -173,9 +184,16 @@ fn implementation(api: &Api, library: &Library) -> TokenStream {
         api.calls.iter().filter(|call| call.required).map(|call| format_ident!("{}", call.name)).collect();
     let optional: Vec<Ident> =
         api.calls.iter().filter(|call| !call.required).map(|call| format_ident!("{}", call.name)).collect();
-    let optional_names: Vec<String> = optional.iter().map(ToString::to_string).collect();
+    let groups = groups(api).into_iter().map(|name| {
+        let variant = type_ident(name);
+        let members = api.calls.iter().filter(|call| call.group.as_deref() == Some(name));
+        let members = members.map(|call| format_ident!("{}", call.name));
+        quote!(CallGroup::#variant => #(self.#members.is_some())&&*)
+    });
+    let least = api.calls.iter().filter(|call| call.required).filter_map(|call| call.symbol.version).max();
+    let least = Literal::u32_unsuffixed(least.unwrap_or_default());
     let methods = api.calls.iter().map(|call| method(api, call));
-    let classes = classes(api);
+    let classes = classes(api, &functions);
     quote! {
         /// The functions of the library that a driver calls.
         #[derive(Clone, Copy)]
@@ -200,15 +218,15 @@ fn implementation(api: &Api, library: &Library) -> TokenStream {
         }
 
         impl StreamApi for #functions {
-            fn has(&self, call: &str) -> bool {
-                match call {
-                    #(#optional_names => self.#optional.is_some(),)*
-                    other => CALLS.contains(&other),
-                }
+            fn has(&self, group: CallGroup) -> bool {
+                match group { #(#groups,)* }
             }
 
             #(#methods)*
         }
+
+        /// The oldest version of the library that has all functions that a driver needs.
+        pub const LEAST_VERSION: i32 = #least;
 
         #classes
     }
@@ -268,10 +286,25 @@ fn method(api: &Api, call: &Call) -> TokenStream {
     }
 }
 
-/// The meaning of each status.
-fn classes(api: &Api) -> TokenStream {
+/// The meaning and the texts of each status.
+fn classes(api: &Api, functions: &Ident) -> TokenStream {
     let Some(failures) = &api.failures else { return TokenStream::new() };
-    let code = Scope::Api(api, "").path(&failures.code);
+    let scope = Scope::Api(api, "");
+    let code = scope.path(&failures.code);
+    let texts = failures.texts.iter().filter_map(|name| api.calls.iter().find(|call| call.name == *name));
+    let texts = texts.filter_map(|call| {
+        let result = call.symbol.function.args.iter().find(|(name, _)| call.returns.contains(name));
+        let Some((_, LayoutType::Pointer { to, .. })) = result else { return None };
+        let (name, ty) = (format_ident!("{}", call.name), layouts::ty(to, scope));
+        let safety = comment("SAFETY: it takes any status, and writes to a value.");
+        Some(quote! {{
+            let mut text: #ty = std::ptr::null();
+            #safety
+            let outcome = unsafe { (self.#name)(status, &raw mut text) };
+            (outcome.0 == 0 && !text.is_null()).then_some(text)
+        }})
+    });
+    let count = Literal::usize_unsuffixed(failures.texts.len());
     let value = |name: &String| {
         let value = format_ident!("{}", name.to_uppercase());
         quote!(#code::#value)
@@ -283,6 +316,13 @@ fn classes(api: &Api) -> TokenStream {
         quote!(#(#names)|* => FailureKind::Status(StatusCode::#status))
     });
     quote! {
+        impl #functions {
+            /// The texts of the library for a status, which it keeps.
+            pub(crate) fn texts(&self, status: #code) -> [Option<*const std::ffi::c_char>; #count] {
+                [#(#texts.map(|text| text.cast())),*]
+            }
+        }
+
         /// The meaning of a status for a driver.
         pub fn failure_kind(status: #code) -> FailureKind {
             match status {

@@ -70,7 +70,7 @@ pub use generated::hal::types::{self, *};
 pub use generated::hal::vmvx as vmvx_format;
 pub use generated::hal::{cpu_features, executable_library, executable_plugin, traits};
 pub use generated::names::executable_formats::ExecutableFormat;
-pub use generated::names::queries::{QueryCategory, QueryKey};
+pub use generated::names::queries::{GpuQueryCategory, GpuQueryKey, QueryCategory, QueryKey};
 pub use handle::{
     AllocatorRef, BufferRefObject, ChannelRef, CommandBufferRef, DeviceRef, ExecutableCacheRef, ExecutableRef,
     FenceRef, FileRef, Handle, SemaphoreRef, VmType,

@@ -20,6 +20,7 @@ struct RawCall {
     returns: Vec<String>,
     #[serde(default)]
     optional: bool,
+    group: Option<String>,
     hip_differs: Option<String>,
 }
 
@@ -29,6 +30,7 @@ struct RawFailures {
     failures: String,
     doc: String,
     pending: String,
+    texts: Vec<String>,
     statuses: BTreeMap<String, Vec<String>>,
     lost: Vec<String>,
 }
@@ -69,12 +71,13 @@ fn call(api: &Api, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Call>
         hip: raw.hip,
         hip_differs: raw.hip_differs,
         returns: raw.returns,
-        required: !raw.optional,
+        required: !raw.optional && raw.group.is_none(),
+        group: raw.group,
         origin: entry.origin.clone(),
     })
 }
 
-/// The failures of `entries`; codes have been read.
+/// The failures of `entries`; codes and calls have been read.
 pub(super) fn failures(api: &Api, entries: &[Entry], diagnostics: &mut Diagnostics) -> Option<Failures> {
     let mut failures = None;
     for entry in entries.iter().filter(|entry| entry.kind == "failures") {
@@ -93,6 +96,13 @@ fn one(api: &Api, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Failur
         diagnostics.error(&entry.origin, format!("there is no code `{}`", raw.failures));
         return None;
     };
+    for name in &raw.texts {
+        let is_text = api.calls.iter().any(|call| call.name == *name && call.required && call.returns.len() == 1);
+        if !is_text {
+            let known = api.calls.iter().map(|call| call.name.as_str());
+            diagnostics.unknown(&entry.origin_of("texts"), name, format!("no call `{name}` returns a text"), known);
+        }
+    }
     let mut seen: Vec<&str> = Vec::new();
     let listed = raw.statuses.values().flatten().chain(&raw.lost).chain([&raw.pending]);
     for name in listed {
@@ -108,6 +118,7 @@ fn one(api: &Api, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Failur
     Some(Failures {
         code: raw.failures,
         pending: raw.pending,
+        texts: raw.texts,
         statuses: raw.statuses,
         lost: raw.lost,
         origin: entry.origin.clone(),

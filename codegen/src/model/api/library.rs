@@ -18,6 +18,7 @@ struct RawLibrary {
     names: Vec<String>,
     version: Option<String>,
     finder: String,
+    older_finder: Option<String>,
     headers: Option<String>,
     software: Option<String>,
     #[serde(default)]
@@ -141,6 +142,7 @@ fn library(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Library> {
         names: raw.names,
         version: raw.version,
         finder,
+        older_finder: raw.older_finder,
         headers: raw.headers,
         software: raw.software,
         suffixes: Suffixes { version: raw.suffixes.version, per_thread: raw.suffixes.per_thread },

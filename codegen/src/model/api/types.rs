@@ -84,6 +84,8 @@ pub struct Library {
     pub version: Option<String>,
     /// The way to find its functions.
     pub finder: Finder,
+    /// The function that finds them where there is no `finder`, by name and version as well.
+    pub older_finder: Option<String>,
     /// The set of C headers that declares its functions, if there is one to compare with.
     pub headers: Option<String>,
     /// The folder of generated files for the software library of the same functions, if there is one.
@@ -171,6 +173,8 @@ pub struct Call {
     pub returns: Vec<String>,
     /// False if a driver works without it.
     pub required: bool,
+    /// The calls that a driver works without if one of them is missing, by their name.
+    pub group: Option<String>,
     /// Where it is declared.
     pub origin: Origin,
 }
@@ -182,6 +186,8 @@ pub struct Failures {
     pub code: String,
     /// The status of work that has not ended.
     pub pending: String,
+    /// The calls that return texts for a status.
+    pub texts: Vec<String>,
     /// The statuses by the status of ours.
     pub statuses: BTreeMap<String, Vec<String>>,
     /// The statuses after which a context is of no use.

@@ -9,20 +9,22 @@ use std::any::Any;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use vireo_cuda::types::{
     HOST_ALLOC_DEVICE_MAP, HOST_ALLOC_PORTABLE, HOST_REGISTER_DEVICE_MAP, HOST_REGISTER_PORTABLE, MEM_ATTACH_GLOBAL,
 };
 
 use crate::context::Context;
+use crate::generated::api::CallGroup;
 use crate::hal::{
     Allocator, AllocatorStatistics, Buffer, BufferCompatibility, BufferParams, BufferPlacement, BufferUsage,
     ExternalBuffer, ExternalBufferType, MemoryAccess, MemoryHeap, MemoryType, QueueAffinity,
 };
 use crate::hal_driver::device_alloca::DeviceAllocator;
 use crate::hal_driver::device_blocks::DeviceBlocks;
+use crate::hal_driver::device_counters::DeviceCounters;
 use crate::hal_driver::device_slabs::{SlabAllocator, SlabMemory};
+use crate::hal_driver::device_submission::StagingAllocator;
 use crate::hal_driver::pool::Notice;
 use crate::handles::{MemoryPool, Stream};
 use crate::limits::{Charge, MemoryBudget, OBJECT_BYTES};
@@ -48,39 +50,6 @@ enum MemoryClass {
     Host,
     /// Memory that moves between both.
     Managed,
-}
-
-/// Bytes in use, of one kind of memory.
-#[derive(Debug, Default)]
-struct Counter {
-    allocated: AtomicU64,
-    freed: AtomicU64,
-    peak: AtomicU64,
-}
-
-impl Counter {
-    fn add(&self, bytes: u64) {
-        let allocated = self.allocated.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.peak.fetch_max(allocated.saturating_sub(self.freed.load(Ordering::Relaxed)), Ordering::Relaxed);
-    }
-
-    fn in_use(&self) -> u64 {
-        self.allocated.load(Ordering::Relaxed).saturating_sub(self.freed.load(Ordering::Relaxed))
-    }
-}
-
-/// Counts bytes until it is dropped, and keeps their memory.
-struct Counted {
-    counters: Arc<[Counter; 2]>,
-    is_host: bool,
-    bytes: u64,
-    _memory: Arc<dyn Any + Send + Sync>,
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.counters[usize::from(self.is_host)].freed.fetch_add(self.bytes, Ordering::Relaxed);
-    }
 }
 
 /// An allocation of the library, which is freed when it is dropped. Nothing uses it then.
@@ -161,8 +130,8 @@ pub struct StreamAllocator {
     sources: Vec<Arc<Source>>,
     /// Streams of each GPU.
     streams: usize,
-    /// Of the device and of the host.
-    counters: Arc<[Counter; 2]>,
+    /// Bytes of the device and of the host.
+    counters: Arc<DeviceCounters>,
     blocks: Arc<DeviceBlocks<Origin, DeviceMemory>>,
     /// The budget that all memory is charged to. With one no memory is used again.
     budget: Option<MemoryBudget>,
@@ -323,8 +292,7 @@ impl StreamAllocator {
         // SAFETY: the context is current.
         let left = context.call(|api| unsafe { api.memory_info() });
         let left = left.map_or_else(|_| String::new(), |(free, total)| format!("; {free} of {total} bytes are free"));
-        let [device, host] = &*self.counters;
-        let (device, host) = (device.in_use(), host.in_use());
+        let (device, host) = self.counters.in_use();
         status.context(format!(
             "{length} bytes of {class:?} memory: buffers of this device hold {device} bytes of GPUs and {host} of the host{left}"
         ))
@@ -339,9 +307,7 @@ impl StreamAllocator {
         let size = length.max(1).checked_next_multiple_of(ALIGNMENT).unwrap_or(length);
         let memory = self.blocks.acquire(origin, size, options, || self.allocate_new(index, class, size))?;
         let is_host = class == MemoryClass::Host;
-        self.counters[usize::from(is_host)].add(length);
-        let counters = self.counters.clone();
-        let owner = Arc::new(Counted { counters, is_host, bytes: length, _memory: memory.owner.clone() });
+        let owner = self.counters.count(is_host, length, memory.owner.clone());
         Ok(DeviceMemory { owner, ..memory })
     }
 
@@ -375,23 +341,13 @@ impl StreamAllocator {
     pub(crate) fn pinned(&self, index: usize, length: u64) -> Result<DeviceMemory> {
         self.acquire((index, MemoryClass::Host), length)
     }
-
-    /// Memory of the host for transfers that the GPU of a queue and the host take part in.
-    pub(crate) fn staging(&self, affinity: QueueAffinity, length: u64) -> Result<DeviceBuffer> {
-        let memory = self.pinned(self.index(affinity), length)?;
-        let memory_type = MemoryType::HOST_LOCAL | MemoryType::DEVICE_VISIBLE;
-        let usage = BufferUsage::TRANSFER | BufferUsage::MAPPING;
-        // SAFETY: the block has `length` bytes, and only this buffer and what refers to it use them while its owner is
-        // held.
-        Ok(unsafe { DeviceBuffer::new(memory, length, memory_type, MemoryAccess::ALL, usage) })
-    }
 }
 
 /// The other contexts of a device that may access the memory of one; access is enabled where that is needed.
 fn peers(context: &Arc<Context>, contexts: &[Arc<Context>]) -> Result<Vec<Arc<Context>>> {
     let mut peers = Vec::new();
     for other in contexts.iter().filter(|other| !Arc::ptr_eq(other, context)) {
-        if !other.api().has("can_access_peer") || !other.api().has("enable_peer") {
+        if !other.api().has(CallGroup::Peers) {
             continue;
         }
         let (from, to) = (other.description.device, context.description.device);
@@ -445,6 +401,18 @@ impl DeviceAllocator for StreamAllocator {
     }
 }
 
+/// Memory of the host for transfers that the GPU of a queue and the host take part in.
+impl StagingAllocator for StreamAllocator {
+    fn staging_memory(&self, affinity: QueueAffinity, length: u64) -> Result<Arc<dyn Buffer>> {
+        let memory = self.pinned(self.index(affinity), length)?;
+        let memory_type = MemoryType::HOST_LOCAL | MemoryType::DEVICE_VISIBLE;
+        let usage = BufferUsage::TRANSFER | BufferUsage::MAPPING;
+        // SAFETY: the block has `length` bytes, and only this buffer and what refers to it use them while its owner is
+        // held.
+        Ok(Arc::new(unsafe { DeviceBuffer::new(memory, length, memory_type, MemoryAccess::ALL, usage) }))
+    }
+}
+
 impl SlabAllocator for StreamAllocator {
     type Memory = DeviceMemory;
 
@@ -460,16 +428,7 @@ impl Allocator for StreamAllocator {
     }
 
     fn statistics(&self) -> AllocatorStatistics {
-        let [device, host] = &*self.counters;
-        let load = |value: &AtomicU64| value.load(Ordering::Relaxed);
-        AllocatorStatistics {
-            host_bytes_peak: load(&host.peak),
-            host_bytes_allocated: load(&host.allocated),
-            host_bytes_freed: load(&host.freed),
-            device_bytes_peak: load(&device.peak),
-            device_bytes_allocated: load(&device.allocated),
-            device_bytes_freed: load(&device.freed),
-        }
+        self.counters.statistics()
     }
 
     fn memory_heaps(&self) -> Vec<MemoryHeap> {

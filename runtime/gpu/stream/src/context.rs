@@ -7,13 +7,14 @@
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use vireo_cuda::attributes::DeviceAttribute;
 use vireo_cuda::types::{CChar, CuContext, CuDevice};
 
 use crate::api::{ApiError, ApiResult};
+use crate::generated::api::CallGroup;
 use crate::instance::Instance;
 use crate::memory::DeviceSet;
 use crate::status::{Result, Status, StatusCode};
@@ -27,6 +28,8 @@ pub struct Library {
     pub instance: Box<dyn Instance>,
     /// A number that no other library of the process has, from 1.
     pub number: u32,
+    /// The queues that there are of all its devices.
+    pub(crate) queues: AtomicUsize,
     /// Keeps it loaded.
     _library: Option<Box<dyn Send + Sync>>,
 }
@@ -50,7 +53,7 @@ impl Library {
         // SAFETY: it has no other arguments.
         unsafe { instance.init(0) }.map_err(|error| Status::new(StatusCode::Unavailable, error.to_string()))?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let library = Library { instance, number, _library: library };
+        let library = Library { instance, number, queues: AtomicUsize::new(0), _library: library };
         let (version, names) = (library.version()?, library.instance.names());
         if version < names.least_version {
             let (text, least) = (version_text(version), version_text(names.least_version));
@@ -209,7 +212,7 @@ impl Context {
             shared: optin.max(number(DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK)?),
         };
         let multiprocessors = number(DeviceAttribute::MULTIPROCESSOR_COUNT)?;
-        let has_pools = number(DeviceAttribute::MEMORY_POOLS_SUPPORTED).unwrap_or(0) != 0 && api.has("pool_create");
+        let has_pools = number(DeviceAttribute::MEMORY_POOLS_SUPPORTED).unwrap_or(0) != 0 && api.has(CallGroup::Pools);
         let has_managed = number(DeviceAttribute::CONCURRENT_MANAGED_ACCESS).unwrap_or(0) != 0;
         // SAFETY: the device is one of the library.
         let context = unsafe { api.context_retain(device) }.map_err(Status::from)?;

@@ -2,38 +2,28 @@
 //! submission of a queue.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::Arc;
 
 use crate::allocator::StreamAllocator;
-use crate::command_buffer::{Program, StreamCommandBuffer, StreamRecorder, StreamsCommandBuffer, Target};
+use crate::command_buffer::{StreamCommandBuffer, StreamRecorder, StreamsCommandBuffer, Target};
 use crate::context::{Context, LaunchLimits};
 use crate::executable::{Export, LoadedKernel, StreamExecutable, StreamExecutableCache};
 use crate::hal::{
-    AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, CommandBuffer, CommandBufferMode,
-    CommandCategory, Device, DeviceCapabilities, DeviceCapabilityBits, Executable, ExecutableCache, ExecutableFunction,
-    MAX_UPDATE_SIZE, OptionalMethod, Pool, QueryCategory, QueryKey, QueueAffinity, QueueOperation, Semaphore,
-    SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint, TopologyEdge, check_range,
+    AllocaFlags, Allocator, Buffer, BufferParams, CommandBuffer, CommandBufferMode, CommandCategory, Device,
+    DeviceCapabilities, DeviceCapabilityBits, Executable, ExecutableCache, ExecutableFunction, GpuQueryCategory,
+    GpuQueryKey, OptionalMethod, Pool, QueryCategory, QueryKey, QueueAffinity, QueueOperation, Semaphore,
+    SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint, TopologyEdge,
 };
-use crate::hal_driver::deferred::{DispatchRequest, Recorder as _};
-use crate::hal_driver::device_alloca::{Begun, Source, own as own_allocator};
-use crate::hal_driver::device_queue::{
-    HostWorkers, Owner, Payload, Request, SubmissionPoint, is_driver_thread, refuse,
-};
-use crate::hal_driver::device_slabs::DeviceSlabs;
+use crate::hal_driver::device_queue::{HostWorkers, Owner, SubmissionPoint};
 use crate::hal_driver::device_state::{DeviceState, device_state_methods};
+use crate::hal_driver::device_submission::{DeviceSubmission, end_queues, pool_backend};
 use crate::hal_driver::device_timeline::{DeviceTimeline, own};
 use crate::hal_driver::memory_source::DeviceMemory as TransientMemory;
-use crate::hal_driver::queue::{WaitAndSignal, call_host, decommit, host_call_context, queue_of};
-use crate::hal_driver::staging::{Staging, StagingSlots};
-use crate::limits::scope::{self, Scope};
+use crate::hal_driver::queue::queue_of;
+use crate::hal_driver::staging::StagingSlots;
 pub use crate::options::{DeviceOptions, UseGraphs};
 use crate::queue::{QueueCore, StreamClock, StreamQueue};
-use crate::staging::StreamStaging;
 use crate::status::{Result, Status};
-
-/// A program with its binding table.
-type JobRef<'a> = (&'a Arc<Program>, &'a [BufferBinding]);
 
 /// A GPU, for recorders.
 #[derive(Debug)]
@@ -90,8 +80,7 @@ impl StreamDevice {
         }
         let own_memory = Arc::new(StreamAllocator::new(&contexts, options)?);
         let physical = |(place, context): (usize, &Arc<Context>)| {
-            let queue =
-                |_| Owner::start(crate::queue::queue_of(context, &own_memory, place, count == 1, options.graphs)?);
+            let queue = |_| Owner::start(crate::queue::queue_of(context, &own_memory, place, options.graphs)?);
             let queues = (0..options.streams).map(queue).collect::<Result<_>>()?;
             Ok(Physical { queues, target: Arc::new(ContextTarget(context.clone())) })
         };
@@ -134,104 +123,21 @@ impl StreamDevice {
         targets
     }
 
-    fn submit_program(&self, affinity: QueueAffinity, points: WaitAndSignal<'_>, job: Option<JobRef<'_>>) {
-        self.queue(affinity).1.submit_job(points, job, None, Scope::current(), true);
-    }
-
-    /// Records the commands of one submission and submits it.
-    fn submit_recorded(
+    /// Calls `submit` with the queue of an affinity.
+    fn with_queue<T>(
         &self,
         affinity: QueueAffinity,
-        points: WaitAndSignal<'_>,
-        record: impl FnOnce(&mut StreamRecorder, &Arc<dyn Target>) -> Result<()>,
-    ) -> Result<()> {
-        let (physical, _) = self.queue(affinity);
-        let mut recorder = StreamRecorder::new(&physical.target, 0, false);
-        record(&mut recorder, &physical.target)?;
-        self.submit_program(affinity, points, Some((&recorder.finish(&physical.target)?, &[])));
-        Ok(())
-    }
-
-    /// Something that the host does when all points are reached.
-    fn submit_host(
-        &self,
-        affinity: QueueAffinity,
-        points: WaitAndSignal<'_>,
-        action: impl FnOnce(&[Timepoint]) -> Result<()> + Send + 'static,
-    ) {
-        let scope = Scope::current();
-        let action = move |signal: &[Timepoint]| {
-            let _entered = scope.enter();
-            scope::check()?;
-            action(signal)
-        };
-        let payload = Payload::Host(Box::new(action), self.workers.clone());
-        let request = Request { wait: points.0.to_vec(), signal: points.1.to_vec(), payload, reclaim: None };
-        self.queue(affinity).1.submit(request, Scope::current(), true);
-    }
-
-    /// Returns the memory of a transient buffer once all points are reached.
-    fn dealloca(&self, affinity: QueueAffinity, points: WaitAndSignal<'_>, buffer: &Arc<dyn Buffer>) {
-        let buffer = buffer.clone();
-        let queue = self.queue(affinity).1;
-        queue.submit_job(points, None, Some(Box::new(move || decommit(&buffer))), Scope::current(), true);
-    }
-
-    /// Submits what was recorded for the GPU of the queue.
-    fn execute(
-        &self,
-        affinity: QueueAffinity,
-        points: WaitAndSignal<'_>,
-        command_buffer: &Arc<dyn CommandBuffer>,
-        binding_table: &[BufferBinding],
-    ) -> Result<()> {
-        let any: &dyn Any = &**command_buffer;
-        let target = &self.queue(affinity).0.target;
-        let elsewhere =
-            || Status::invalid_argument("the command buffer was recorded for other GPUs than that of the queue");
-        if let Some(own) = any.downcast_ref::<StreamCommandBuffer>() {
-            if !Arc::ptr_eq(own.device(), target) {
-                return Err(elsewhere());
-            }
-            let program = own.take_program()?;
-            self.submit_program(affinity, points, Some((&program, binding_table)));
-            return Ok(());
-        }
-        let Some(own) = any.downcast_ref::<StreamsCommandBuffer>() else {
-            return Err(Status::invalid_argument("the command buffer was recorded for another kind of device"));
-        };
-        if !own.device().iter().any(|other| Arc::ptr_eq(other, target)) {
-            return Err(elsewhere());
-        }
-        let programs = own.take_program()?;
-        let program = programs.of(target).ok_or_else(elsewhere)?;
-        self.submit_program(affinity, points, Some((program, binding_table)));
-        Ok(())
-    }
-
-    /// The staging memory of transfers between files and memory that the host does not reach.
-    fn staging(&self, affinity: QueueAffinity) -> Staging<StreamStaging> {
+        submit: impl FnOnce(DeviceSubmission<'_, StreamQueue, StreamRecorder>) -> T,
+    ) -> T {
         let (physical, queue) = self.queue(affinity);
-        let (queue, target) = (queue.clone(), physical.target.clone());
-        let queue = StreamStaging { queue, affinity, target, allocator: self.own_memory.clone() };
-        Staging { queue, slots: self.staging.clone() }
+        let (core, target, workers) = (queue, &physical.target, &self.workers);
+        submit(DeviceSubmission { core, affinity, target, workers })
     }
 }
 
-/// A range of a buffer.
-fn range(buffer: &Arc<dyn Buffer>, offset: u64, length: u64) -> BufferRef {
-    BufferRef { buffer: Some(buffer.clone()), slot: 0, offset, length }
-}
-
-/// A thread of a queue ends no device: what that takes is done by another thread, if there is one.
 impl Drop for StreamDevice {
     fn drop(&mut self) {
-        if is_driver_thread() {
-            let physical = Arc::new(Mutex::new(std::mem::take(&mut self.physical)));
-            let run = move || physical.lock().unwrap_or_else(PoisonError::into_inner).clear();
-            // If there is no other, queues do not wait for their threads on this one.
-            let _ = thread::Builder::new().name("stream-end".to_string()).spawn(run);
-        }
+        end_queues("stream-end", &mut self.physical);
     }
 }
 
@@ -239,7 +145,7 @@ impl Device for StreamDevice {
     device_state_methods!();
 
     fn supports(&self, method: &str) -> bool {
-        self.state.supports(method, &[OptionalMethod::DeviceQueuePoolBackend])
+        self.state.supports(method, &[OptionalMethod::DeviceQueuePoolBackend, OptionalMethod::ExecutableLookupGlobal])
     }
 
     fn trim(&self) -> Result<()> {
@@ -251,13 +157,12 @@ impl Device for StreamDevice {
     fn query_i64(&self, category: &str, key: &str) -> Result<i64> {
         let names = self.contexts[0].api().names();
         let (major, minor) = self.contexts[0].description.capability;
-        // The driver's own category, as programs name it.
-        if category.strip_suffix(".device") == Some(names.driver) {
-            match key {
-                "compute_capability_major" => return Ok(major.into()),
-                "compute_capability_minor" => return Ok(minor.into()),
-                _ => return Err(self.state.unknown(category, key)),
-            }
+        if GpuQueryCategory::from_name(category) == Some(names.queries) {
+            return match GpuQueryKey::from_name(key) {
+                Some(GpuQueryKey::ComputeCapabilityMajor) => Ok(major.into()),
+                Some(GpuQueryKey::ComputeCapabilityMinor) => Ok(minor.into()),
+                None => Err(self.state.unknown(category, key)),
+            };
         }
         let property = QueryKey::from_name(key);
         let value = QueryCategory::from_name(category).and_then(|category| match category {
@@ -303,16 +208,15 @@ impl Device for StreamDevice {
     }
 
     fn create_executable_cache(&self, _identifier: &str) -> Result<Arc<dyn ExecutableCache>> {
-        Ok(Arc::new(StreamExecutableCache::new(self.contexts.clone(), self.native_code)))
+        Ok(Arc::new(StreamExecutableCache::new(self.contexts.clone(), self.physical[0].queues.len(), self.native_code)))
     }
 
     fn create_semaphore(
         &self,
-        queue_affinity: QueueAffinity,
+        _queue_affinity: QueueAffinity,
         initial_value: u64,
-        flags: SemaphoreFlags,
+        _flags: SemaphoreFlags,
     ) -> Result<Arc<dyn Semaphore>> {
-        let (_, _) = (queue_affinity, flags);
         Ok(Arc::new(DeviceTimeline::<SubmissionPoint<StreamClock>>::new(initial_value)))
     }
 
@@ -334,28 +238,14 @@ impl Device for StreamDevice {
         allocation_size: u64,
         flags: AllocaFlags,
     ) -> Result<Arc<dyn Buffer>> {
-        let source = Source::<StreamAllocator>::new(&self.state.memory, self.zeroed_transients, pool);
-        let is_first = wait.iter().all(|point| point.semaphore.query().is_ok_and(|value| value >= point.value));
-        let may_wait = flags.contains(AllocaFlags::ALLOW_POOL_WAIT_FRONTIER);
-        scope::check()?;
-        let (transient, begun) = Begun::attempt(source, params, allocation_size, (is_first, may_wait));
-        transient.reserved_by(queue_affinity, flags);
-        match begun {
-            Begun::Done => self.submit_program(queue_affinity, (wait, signal), None),
-            Begun::Later(allocation) => {
-                self.submit_host(queue_affinity, (wait, signal), |signal| allocation.run(signal));
-            }
-            Begun::Refused(status) => refuse(signal, status)?,
-        }
-        Ok(transient)
+        let memory = (&self.state.memory, self.zeroed_transients);
+        self.with_queue(queue_affinity, |queue| {
+            queue.alloca::<StreamAllocator>((wait, signal), memory, pool, (params, allocation_size, flags))
+        })
     }
 
     fn queue_pool_backend(&self, queue_affinity: QueueAffinity) -> Result<Arc<dyn SlabProvider>> {
-        let own = own_allocator::<StreamAllocator>(&self.state.memory.allocator());
-        let own = own.ok_or_else(|| {
-            Status::unimplemented("`device.queue_pool_backend`: the allocator of the device gives out no slabs")
-        })?;
-        Ok(Arc::new(DeviceSlabs::new(own, queue_affinity)?))
+        pool_backend::<StreamAllocator>(&self.state.memory, queue_affinity)
     }
 
     fn submit(
@@ -365,73 +255,8 @@ impl Device for StreamDevice {
         signal: &[Timepoint],
         operation: QueueOperation<'_>,
     ) -> Result<()> {
-        let (points, queue_affinity) = ((wait, signal), queue_of(&operation, queue_affinity));
-        match operation {
-            QueueOperation::Dealloca { buffer, flags: _ } => {
-                self.dealloca(queue_affinity, points, buffer);
-                Ok(())
-            }
-            QueueOperation::Fill { target_buffer, target_offset, length, pattern, flags: _ } => {
-                let target = range(target_buffer, target_offset, length);
-                let record = |recorder: &mut StreamRecorder, _: &Arc<dyn Target>| recorder.fill(&target, pattern);
-                self.submit_recorded(queue_affinity, points, record).or_else(|status| refuse(signal, status))
-            }
-            QueueOperation::Update { source, target_buffer, target_offset, flags: _ } => {
-                let record = |recorder: &mut StreamRecorder, _: &Arc<dyn Target>| {
-                    // In pieces that fit a block.
-                    for (index, piece) in source.chunks(MAX_UPDATE_SIZE as usize).enumerate() {
-                        let offset = target_offset.saturating_add(index as u64 * MAX_UPDATE_SIZE);
-                        recorder.update(piece, &range(target_buffer, offset, piece.len() as u64))?;
-                    }
-                    Ok(())
-                };
-                self.submit_recorded(queue_affinity, points, record).or_else(|status| refuse(signal, status))
-            }
-            QueueOperation::Copy { source_buffer, source_offset, target_buffer, target_offset, length, flags: _ } => {
-                // The rest of the source, if the length does not say more.
-                let length = match check_range(source_buffer.byte_length(), source_offset, length) {
-                    Ok(length) => length,
-                    Err(status) => return refuse(signal, status),
-                };
-                let source = range(source_buffer, source_offset, length);
-                let target = range(target_buffer, target_offset, length);
-                let record = |recorder: &mut StreamRecorder, _: &Arc<dyn Target>| recorder.copy(&source, &target);
-                self.submit_recorded(queue_affinity, points, record).or_else(|status| refuse(signal, status))
-            }
-            QueueOperation::Read { source_file, source_offset, target_buffer, target_offset, length, flags: _ } => {
-                let (file, buffer, staging) =
-                    (source_file.clone(), target_buffer.clone(), self.staging(queue_affinity));
-                self.submit_host(queue_affinity, points, move |_| {
-                    staging.read((&file, source_offset), (&buffer, target_offset), length)
-                });
-                Ok(())
-            }
-            QueueOperation::Write { source_buffer, source_offset, target_file, target_offset, length, flags: _ } => {
-                let (file, buffer, staging) =
-                    (target_file.clone(), source_buffer.clone(), self.staging(queue_affinity));
-                self.submit_host(queue_affinity, points, move |_| {
-                    staging.write((&buffer, source_offset), (&file, target_offset), length)
-                });
-                Ok(())
-            }
-            QueueOperation::HostCall { call, args, flags } => {
-                let (call, context) = (call.clone(), host_call_context(queue_affinity, args)?);
-                self.submit_host(queue_affinity, points, move |signal| call_host(&*call, context, flags, signal));
-                Ok(())
-            }
-            QueueOperation::Dispatch { executable, function, config, constants, bindings, flags } => {
-                let request = DispatchRequest { executable, function, config, constants, bindings, flags };
-                let record =
-                    |recorder: &mut StreamRecorder, source: &Arc<dyn Target>| recorder.dispatch(source, request);
-                self.submit_recorded(queue_affinity, points, record)
-            }
-            QueueOperation::Execute { command_buffer, binding_table, flags: _ } => {
-                self.execute(queue_affinity, points, command_buffer, binding_table)
-            }
-            QueueOperation::Barrier { flags: _ } => {
-                self.submit_program(queue_affinity, points, None);
-                Ok(())
-            }
-        }
+        let affinity = queue_of(&operation, queue_affinity);
+        let staging = (&self.own_memory, &self.staging);
+        self.with_queue(affinity, |queue| queue.submit((wait, signal), operation, staging))
     }
 }

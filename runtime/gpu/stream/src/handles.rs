@@ -13,7 +13,7 @@ use vireo_cuda::types::{
 };
 
 use crate::context::Context;
-use crate::status::{Result, Status};
+use crate::status::{Result, Status, StatusCode};
 
 /// Bytes of what the compiler of the library says at most.
 const LOG_BYTES: usize = 4096;
@@ -182,14 +182,18 @@ impl Code {
         self.context.call(|api| unsafe { api.module_function(self.handle, text.as_ptr().cast()) })
     }
 
-    /// The address and the size of a variable.
+    /// The address and the size of a variable, if there is one of this name.
     ///
     /// # Errors
-    /// NOT_FOUND if there is no such variable.
-    pub fn global(&self, name: &str) -> Result<(u64, u64)> {
+    /// Those of the library.
+    pub fn global(&self, name: &str) -> Result<Option<(u64, u64)>> {
         let text = c_string(name)?;
         // SAFETY: the module is alive, and the name ends with a zero.
-        self.context.call(|api| unsafe { api.module_global(self.handle, text.as_ptr().cast()) })
+        let found = self.context.call(|api| unsafe { api.module_global(self.handle, text.as_ptr().cast()) });
+        match found {
+            Err(status) if status.code() == StatusCode::NotFound => Ok(None),
+            found => found.map(Some),
+        }
     }
 }
 

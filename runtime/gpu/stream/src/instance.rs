@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use crate::api::{ApiError, Traced, Tracer};
 use crate::generated::api::StreamApi;
+use crate::hal::GpuQueryCategory;
 use crate::status::Result;
 
 /// The names of a library and its driver.
@@ -16,6 +17,8 @@ pub struct Names {
     pub library: &'static str,
     /// The format of its executables.
     pub format: &'static str,
+    /// The category of queries for what its GPUs are.
+    pub queries: GpuQueryCategory,
     /// The oldest version of the library that the driver works with, as the library counts.
     pub least_version: i32,
 }

@@ -4,7 +4,7 @@
 //! `api` has the errors of functions and their observer, `context` the context of a GPU and its loss, `handles` what
 //! the library makes, which ends when it is dropped, and `memory` buffers that GPUs reach. `executable` reads and loads
 //! executables, `command_buffer` records commands as what streams are given or graphs are made of, `queue` gives
-//! streams what is submitted and completes it. `allocator`, `staging`, `device` and `driver` implement the objects of
+//! streams what is submitted and completes it. `allocator`, `device` and `driver` implement the objects of
 //! the HAL.
 //!
 //! **Who checks**: readers of files check all they use. Queues resolve every buffer of a submission and check it
@@ -25,11 +25,10 @@ pub mod instance;
 pub mod memory;
 mod options;
 pub mod queue;
-mod staging;
 
 use vireo_core::{limits, status};
 use vireo_hal as hal;
 use vireo_hal_driver as hal_driver;
 
-pub use generated::api::{CALLS, StreamApi};
+pub use generated::api::{CallGroup, StreamApi};
 pub use generated::stream_executable as executable_format;

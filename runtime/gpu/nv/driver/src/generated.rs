@@ -9,7 +9,7 @@ pub mod calls {
     use vireo_core::status::StatusCode;
     use vireo_cuda::cuda_symbols;
     use vireo_stream::api::{ApiError, FailureKind};
-    use vireo_stream::{CALLS, StreamApi};
+    use vireo_stream::{CallGroup, StreamApi};
 
     use crate::failure::failed;
 

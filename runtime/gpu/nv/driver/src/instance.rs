@@ -1,14 +1,19 @@
 //! The CUDA driver library as an [`Instance`]: its names, and the targets of PTX.
 
 use vireo_core::status::{Result, Status};
-use vireo_hal::ExecutableFormat;
+use vireo_hal::{ExecutableFormat, GpuQueryCategory};
 use vireo_stream::instance::{Instance, Names};
 
-use crate::generated::calls::CudaCalls;
+use crate::generated::calls::{CudaCalls, LEAST_VERSION};
 
 /// The names of the library and its driver.
-pub const NAMES: Names =
-    Names { driver: "cuda", library: "CUDA", format: ExecutableFormat::Cuda.name(), least_version: 11040 };
+pub const NAMES: Names = Names {
+    driver: "cuda",
+    library: "CUDA",
+    format: ExecutableFormat::Cuda.name(),
+    queries: GpuQueryCategory::Cuda,
+    least_version: LEAST_VERSION,
+};
 
 impl Instance for CudaCalls {
     fn names(&self) -> &'static Names {

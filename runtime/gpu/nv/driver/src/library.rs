@@ -8,16 +8,13 @@ use std::sync::Arc;
 
 use libloading::Library as SharedLibrary;
 use vireo_core::status::{Result, Status, StatusCode};
-use vireo_cuda::cuda_symbols::{CUDA_LIBRARY_NAMES, CuGetProcAddressFn, CuGetProcAddressV2Fn, FINDER};
+use vireo_cuda::cuda_symbols::{CUDA_LIBRARY_NAMES, CuGetProcAddressFn, CuGetProcAddressV2Fn, FINDER, OLDER_FINDER};
 use vireo_cuda::result::CuResult;
 use vireo_cuda::types::{CChar, SymbolQuery};
 use vireo_stream::api::{Traced, Tracer};
 use vireo_stream::context::Library;
 
 use crate::generated::calls::CudaCalls;
-
-/// The finder of libraries before version 12, which has no second version.
-const OLD_FINDER: &CStr = c"cuGetProcAddress";
 
 /// The finder of a library.
 #[derive(Clone, Copy)]
@@ -104,7 +101,7 @@ pub unsafe fn load(paths: &[PathBuf], tracer: Option<Box<dyn Tracer>>) -> Result
         // SAFETY: the functions have these types in every such library.
         let finder = unsafe {
             let new = library.get::<CuGetProcAddressV2Fn>(FINDER.to_bytes_with_nul());
-            let old = || library.get::<CuGetProcAddressFn>(OLD_FINDER.to_bytes_with_nul());
+            let old = || library.get::<CuGetProcAddressFn>(OLDER_FINDER.to_bytes_with_nul());
             new.map(|find| Finder::New(*find)).or_else(|_| old().map(|find| Finder::Old(*find)))
         };
         let finder = finder.map_err(|_| lacks(&what, &["cuGetProcAddress"]))?;

@@ -46,6 +46,14 @@ pub enum Operation {
     },
 }
 
+impl Counts {
+    /// Bytes of the counts of a grid.
+    pub(super) const LENGTH: u64 = 3 * size_of::<u32>() as u64;
+
+    /// Bytes from those of one grid to those of the next where the host reads them.
+    pub(crate) const BYTES: u64 = Counts::LENGTH.next_power_of_two();
+}
+
 /// The counts of a grid that the host reads from memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Counts {

@@ -12,9 +12,6 @@ use crate::hal_driver::deferred::DispatchRequest;
 use crate::hal_driver::references::{Base, Place};
 use crate::status::{Result, Status};
 
-/// The three counts of an indirect dispatch, in bytes.
-const COUNTS: u64 = 3 * size_of::<u32>() as u64;
-
 impl StreamRecorder {
     fn known(&mut self, request: &DispatchRequest<'_>) -> Result<Known> {
         let (executable, function) = (Arc::as_ptr(request.executable).addr(), request.function);
@@ -152,8 +149,8 @@ impl StreamRecorder {
 
 /// The three counts of an indirect dispatch.
 fn indirect_length(length: u64) -> Result<u64> {
-    if length >= COUNTS {
-        return Ok(COUNTS);
+    if length >= Counts::LENGTH {
+        return Ok(Counts::LENGTH);
     }
-    Err(Status::out_of_range(format!("{length} bytes for the size of a grid: expected {COUNTS}")))
+    Err(Status::out_of_range(format!("{length} bytes for the size of a grid: expected {}", Counts::LENGTH)))
 }

@@ -182,7 +182,7 @@ impl deferred::Recorder for StreamRecorder {
 }
 
 impl StreamRecorder {
-    /// Records a command. One that is refused leaves nothing behind.
+    /// Records a command. One that is refused changes nothing.
     #[inline]
     fn record(&mut self, command: impl FnOnce(&mut StreamRecorder) -> Result<()>) -> Result<()> {
         let mark = self.references.mark();

@@ -122,15 +122,15 @@ impl Replay<'_> {
 
     fn counts_of(&self, index: u32) -> Result<u64> {
         let counts = self.counts.ok_or_else(|| Status::internal("an indirect dispatch without memory for its size"))?;
-        Ok(counts.address + u64::from(index) * 16)
+        Ok(counts.address + u64::from(index) * Counts::BYTES)
     }
 
     /// The size of a grid, which the stream has copied to where the host reads it.
     fn grid(&self, counts: &Counts) -> Result<[u32; 3]> {
         let host = self.counts.and_then(|counts| counts.host);
         let host = host.ok_or_else(|| Status::internal("an indirect dispatch without memory for its size"))?;
-        // SAFETY: there are 16 bytes for each index, and the copy to them has ended.
-        let grid = unsafe { host.add(counts.index as usize * 16).cast::<[u32; 3]>().read() };
+        // SAFETY: there are as many bytes for each index, and the copy to them has ended.
+        let grid = unsafe { host.add(counts.index as usize * Counts::BYTES as usize).cast::<[u32; 3]>().read() };
         if let Some((count, most)) = grid.iter().zip(&counts.most).find(|(count, most)| count > most) {
             let message = format!("{count} blocks along a dimension, read from memory: the device has at most {most}");
             return Err(Status::out_of_range(message));

@@ -1,5 +1,5 @@
 //! The file of an executable: IREE's FlatBuffer with modules and what dispatches need of their kernels. The compiler
-//! writes a header in front of it from release 3.9 on.
+//! writes a header before it from release 3.9 on.
 
 use std::fmt;
 

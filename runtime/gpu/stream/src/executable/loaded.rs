@@ -10,10 +10,11 @@ use vireo_cuda::types::CuFunction;
 use super::container::{Container, Export};
 use crate::context::Context;
 use crate::hal::{
-    Executable, ExecutableCache, ExecutableCachingMode, ExecutableFunction, ExecutableFunctionFlags,
-    ExecutableFunctionInfo, QueueAffinity,
+    Buffer, BufferUsage, Executable, ExecutableCache, ExecutableCachingMode, ExecutableFunction,
+    ExecutableFunctionFlags, ExecutableFunctionInfo, MemoryAccess, MemoryType, QueueAffinity,
 };
 use crate::handles::Code;
+use crate::memory::{DeviceBuffer, DeviceMemory};
 use crate::status::{Result, Status};
 
 /// A kernel in a context.
@@ -31,7 +32,10 @@ pub struct StreamExecutable {
     /// By context and ordinal.
     kernels: Vec<Vec<LoadedKernel>>,
     contexts: Vec<Arc<Context>>,
-    _code: Vec<Code>,
+    /// Streams of each context.
+    streams: usize,
+    /// The modules of each context.
+    code: Arc<[Vec<Code>]>,
 }
 
 impl fmt::Debug for StreamExecutable {
@@ -46,11 +50,11 @@ impl StreamExecutable {
     /// # Errors
     /// INVALID_ARGUMENT if it is malformed or the library refuses its code, FAILED_PRECONDITION if it is for another
     /// target, NOT_FOUND for a kernel that its module lacks.
-    pub fn load(contexts: &[Arc<Context>], data: &[u8]) -> Result<StreamExecutable> {
+    pub fn load(contexts: &[Arc<Context>], streams: usize, data: &[u8]) -> Result<StreamExecutable> {
         let Container { modules, exports } = Container::read(data)?;
         let (mut kernels, mut code) = (Vec::new(), Vec::new());
         for context in contexts {
-            let first = code.len();
+            let mut loaded = Vec::new();
             for (module, text) in modules.iter().enumerate() {
                 context
                     .api()
@@ -59,13 +63,13 @@ impl StreamExecutable {
                 let mut image = text.as_bytes().to_vec();
                 image.push(0);
                 // SAFETY: the image is text, and ends with a zero.
-                let loaded = unsafe { Code::load(context, &image) };
-                code.push(loaded.map_err(|status| status.context(format!("executable: module {module}")))?);
+                let module_code = unsafe { Code::load(context, &image) };
+                loaded.push(module_code.map_err(|status| status.context(format!("executable: module {module}")))?);
             }
-            let loaded: &[Code] = &code[first..];
-            kernels.push(exports.iter().map(|export| kernel(context, loaded, export)).collect::<Result<_>>()?);
+            kernels.push(exports.iter().map(|export| kernel(context, &loaded, export)).collect::<Result<_>>()?);
+            code.push(loaded);
         }
-        Ok(StreamExecutable { exports, kernels, contexts: contexts.to_vec(), _code: code })
+        Ok(StreamExecutable { exports, kernels, contexts: contexts.to_vec(), streams, code: code.into() })
     }
 
     fn export(&self, function: ExecutableFunction) -> Result<(usize, &Export)> {
@@ -152,20 +156,38 @@ impl Executable for StreamExecutable {
         let ordinal = ordinal.ok_or_else(|| Status::not_found(format!("the executable has no function `{name}`")))?;
         Ok(ExecutableFunction(ordinal as u64))
     }
+
+    /// Programs copy from and to it. The host does not reach it.
+    fn lookup_global(&self, name: &str, queue_affinity: QueueAffinity) -> Result<Arc<dyn Buffer>> {
+        let place = queue_affinity.bits().trailing_zeros() as usize / self.streams.max(1);
+        let place = if place < self.contexts.len() { place } else { 0 };
+        let global = self.code[place].iter().find_map(|code| code.global(name).transpose()).transpose()?;
+        let (address, length) =
+            global.ok_or_else(|| Status::not_found(format!("the executable has no global `{name}`")))?;
+        let (reached_by, owner) = (self.contexts[place].set(), self.code.clone());
+        let memory = DeviceMemory { address, length, host: None, copies: None, reached_by, owner: Arc::new(owner) };
+        // SAFETY: the module has as many bytes there as long as it is loaded, which the buffer sees to.
+        let buffer = unsafe {
+            DeviceBuffer::new(memory, length, MemoryType::DEVICE_LOCAL, MemoryAccess::ALL, BufferUsage::DEFAULT)
+        };
+        Ok(Arc::new(buffer))
+    }
 }
 
 /// Prepares executables for the contexts of a device.
 #[derive(Debug)]
 pub struct StreamExecutableCache {
     contexts: Vec<Arc<Context>>,
+    /// Streams of each.
+    streams: usize,
     /// Whether programs may bring code of their own for the device.
     native_code: bool,
 }
 
 impl StreamExecutableCache {
-    /// A cache for some contexts; without `native_code` it prepares nothing.
-    pub fn new(contexts: Vec<Arc<Context>>, native_code: bool) -> StreamExecutableCache {
-        StreamExecutableCache { contexts, native_code }
+    /// A cache for some contexts with so many streams each; without `native_code` it prepares nothing.
+    pub fn new(contexts: Vec<Arc<Context>>, streams: usize, native_code: bool) -> StreamExecutableCache {
+        StreamExecutableCache { contexts, streams, native_code }
     }
 
     fn format(&self) -> &'static str {
@@ -210,6 +232,6 @@ impl ExecutableCache for StreamExecutableCache {
                 self.format()
             )));
         }
-        Ok(Arc::new(StreamExecutable::load(&self.contexts, data)?))
+        Ok(Arc::new(StreamExecutable::load(&self.contexts, self.streams, data)?))
     }
 }

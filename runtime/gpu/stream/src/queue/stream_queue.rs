@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use super::progress::{Progress, StreamClock};
 use crate::allocator::StreamAllocator;
-use crate::command_buffer::{Program, Replay, Scratch};
+use crate::command_buffer::{Counts, Program, Replay, Scratch};
 use crate::context::{Context, LossListener};
+use crate::generated::api::CallGroup;
 use crate::hal::BufferBinding;
 use crate::hal::recycle::{MAX_FREE, free_list};
 use crate::hal_driver::device_queue::{Clock, Core, Hardware, Job, LANES, ParkedMemory, Part, SubmissionPoint, Work};
@@ -19,24 +20,6 @@ use crate::handles::Stream;
 use crate::memory::{DeviceMemory, DeviceSet};
 use crate::options::UseGraphs;
 use crate::status::{Result, Status};
-
-/// The calls that graphs take.
-const GRAPH_CALLS: [&str; 11] = [
-    "graph_create",
-    "graph_destroy",
-    "graph_add_empty",
-    "graph_add_kernel",
-    "graph_add_copy",
-    "graph_add_fill",
-    "graph_instantiate",
-    "graph_launch",
-    "graph_exec_destroy",
-    "graph_set_kernel",
-    "graph_set_copy",
-];
-
-/// Bytes of the size of a grid in an execution.
-const COUNT_BYTES: u64 = 16;
 
 /// The program of an execution, with the addresses of that.
 #[derive(Default)]
@@ -80,7 +63,7 @@ impl Job<StreamQueue> for ProgramJob {
             return Err(Status::invalid_argument(message));
         }
         if program.counts() > 0 {
-            let bytes = u64::from(program.counts()) * COUNT_BYTES;
+            let bytes = u64::from(program.counts()) * Counts::BYTES;
             work.counts = Some(queue.memory.pinned(queue.place, bytes)?);
         }
         work.program = Some(program.clone());
@@ -113,10 +96,14 @@ pub struct StreamQueue {
     /// Where the memory of executions is from, and the place of the GPU there.
     memory: Arc<StreamAllocator>,
     place: usize,
-    /// Whether the device has no other queue.
-    is_alone: bool,
     graphs: UseGraphs,
     core: OnceLock<Weak<QueueCore>>,
+}
+
+impl Drop for StreamQueue {
+    fn drop(&mut self) {
+        self.context.library.queues.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl fmt::Debug for StreamQueue {
@@ -131,8 +118,7 @@ impl LossListener for QueueCore {
     }
 }
 
-/// A queue of the GPU at a place among those of an allocator, without threads. `is_alone` says that the device has no
-/// other one.
+/// A queue of the GPU at a place among those of an allocator, without threads.
 ///
 /// # Errors
 /// Those of the library, and UNIMPLEMENTED if it has no graphs and they are always to be used.
@@ -140,11 +126,10 @@ pub fn queue_of(
     context: &Arc<Context>,
     memory: &Arc<StreamAllocator>,
     place: usize,
-    is_alone: bool,
     graphs: UseGraphs,
 ) -> Result<Arc<QueueCore>> {
     static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
-    let has_graphs = GRAPH_CALLS.iter().all(|call| context.api().has(call));
+    let has_graphs = context.api().has(CallGroup::Graphs);
     let graphs = match graphs {
         UseGraphs::Auto if !has_graphs => UseGraphs::Never,
         UseGraphs::Always if !has_graphs => {
@@ -163,10 +148,10 @@ pub fn queue_of(
         clocks,
         memory: memory.clone(),
         place,
-        is_alone,
         graphs,
         core: OnceLock::new(),
     };
+    context.library.queues.fetch_add(1, Ordering::Relaxed);
     let core = Arc::new(Core::new(hardware, Builder::default(), &PARKED));
     let weak = Arc::downgrade(&core);
     // It was not set before.
@@ -287,7 +272,9 @@ impl Hardware for StreamQueue {
 
     /// Only limits have a time, and no kernel of a library with streams can be ended.
     fn wait(&self, seen: Option<&[u64; LANES]>, _until: Option<Instant>) {
-        let waited = self.context.enter().and_then(|_current| self.progress.wait(seen, self.is_alone));
+        // Only other queues of the library wake the thread while something runs.
+        let is_alone = self.context.library.queues.load(Ordering::Relaxed) <= 1;
+        let waited = self.context.enter().and_then(|_current| self.progress.wait(seen, is_alone));
         if let Err(error) = waited {
             let status = self.context.failed(error);
             if let Some(core) = self.core.get().and_then(Weak::upgrade) {

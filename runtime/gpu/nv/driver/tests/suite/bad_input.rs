@@ -37,7 +37,7 @@ fn what_is_wrong_with_an_executable_is_named() {
     assert!(text.contains("line 7"), "{text}");
 }
 
-/// A header in front of the tables, as compilers write it since release 3.9.
+/// A header before the tables, as compilers write it since release 3.9.
 #[test]
 fn headers_are_checked() {
     let device = device(&[]);

@@ -15,7 +15,9 @@ fn devices_are_found_by_ordinals_and_all_bytes_of_their_names() {
     assert!(devices.iter().all(|device| device.path.starts_with("GPU-") && device.path.len() == 40));
     assert_ne!(devices[0].path, devices[1].path, "they differ in bytes after the eighth");
     let open = |path: &str| driver.create_device_by_path("cuda", path, &[]);
-    for path in ["", "0", "1", &devices[1].path, &devices[1].path.to_uppercase(), "0,1"] {
+    for path in
+        ["", "0", "1", &devices[1].path, &devices[1].path.to_uppercase(), &devices[1].path.replace("GPU", "MIG"), "0,1"]
+    {
         open(path).unwrap_or_else(|error| panic!("{path}: {error}"));
     }
     let absent = refusal(open("GPU-00000000-0000-0000-0000-000000000000"));

@@ -146,3 +146,80 @@ fn a_submission_records_one_event() {
     }
     assert_eq!((calls.take("cuEventRecord"), calls.take("cuEventCreate")), (1, 0));
 }
+
+const SCALE: &str = "
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<3>;
+    ld.param.b64 %rd1, [p0];
+    ld.global.b32 %r1, [%rd1];
+    mov.b64 %rd2, factor;
+    cvta.global.u64 %rd2, %rd2;
+    ld.b32 %r2, [%rd2];
+    mul.lo.u32 %r1, %r1, %r2;
+    st.global.b32 [%rd1], %r1;
+    ret;";
+
+/// Programs write a global by copies; a kernel reads it.
+#[test]
+fn globals_are_buffers() {
+    let device = device(&[]);
+    let text =
+        module(1, SCALE).replace(".visible .entry", ".visible .global .align 4 .b32 factor = 3;\n.visible .entry");
+    let kernels = prepare(&*device, &executable(&text, "main", [1, 1, 1], 1, 0)).expect("loads");
+    let missing = refusal(kernels.lookup_global("divisor", QueueAffinity::ANY));
+    assert_eq!(missing.code(), vireo_core::status::StatusCode::NotFound);
+    let factor = kernels.lookup_global("factor", QueueAffinity::ANY).expect("is there");
+    assert_eq!(factor.byte_length(), 4);
+    let value = buffer(&*device, &[5]);
+    let config = DispatchConfig { workgroup_count: [1, 1, 1], ..DispatchConfig::default() };
+    let run = || {
+        outcome(&*device, |signal| {
+            let (function, bindings, flags) = (ExecutableFunction(0), [whole(&value)], DispatchFlags::empty());
+            device.queue_dispatch(QueueAffinity::ANY, &[], signal, &kernels, function, &config, &[], &bindings, flags)
+        })
+        .expect("runs");
+    };
+    run();
+    let update = |signal: &[Timepoint]| {
+        device.queue_update(QueueAffinity::ANY, &[], signal, &7u32.to_le_bytes(), &factor, 0, UpdateFlags::empty())
+    };
+    // The buffer keeps the module loaded.
+    outcome(&*device, update).expect("updates");
+    run();
+    drop(kernels);
+    outcome(&*device, update).expect("updates");
+    assert_eq!(words(&*value), [5 * 3 * 7]);
+}
+
+/// Streams count through the GPUs of a device; command buffers for all of them run on each, and their memory is shared.
+#[test]
+fn a_device_of_two_gpus_runs_on_both() {
+    let params = [StringPair { key: "streams".to_string(), value: "2".to_string() }];
+    let device = driver().create_device_by_path("cuda", "1,0", &params).expect("a device");
+    let target = buffer(&*device, &[0; 4]);
+    let commands = additions(&*device, 8, 4, 4);
+    let line = device.create_semaphore(QueueAffinity::ANY, 0, SemaphoreFlags::empty()).expect("a timeline");
+    let at = |value| [Timepoint { semaphore: line.clone(), value }];
+    let table = [BufferBinding { buffer: Some(target.clone()), offset: 0, length: WHOLE_BUFFER }];
+    // Each waits for the one before, on a stream of the other GPU.
+    for (value, queue) in (0..).zip([0, 2, 1, 3, 0]) {
+        let (affinity, flags) = (QueueAffinity::from_bits_retain(1 << queue), ExecuteFlags::empty());
+        let (wait, signal) = (at(value), at(value + 1));
+        device.queue_execute(affinity, &wait, &signal, &commands, &table, flags).expect("is submitted");
+    }
+    line.wait(5, None).expect("is reached");
+    assert_eq!(words(&*target), [10; 4]);
+    // Memory of each GPU.
+    for queue in 0..4 {
+        let affinity = QueueAffinity::from_bits_retain(1 << queue);
+        let params =
+            BufferParams { memory_type: MemoryType::DEVICE_LOCAL, queue_affinity: affinity, ..BufferParams::default() };
+        let local = device.allocator().allocate_buffer(params, 16).expect("there is memory");
+        let line = device.create_semaphore(QueueAffinity::ANY, 0, SemaphoreFlags::empty()).expect("a timeline");
+        let point = [Timepoint { semaphore: line.clone(), value: 1 }];
+        let other = QueueAffinity::from_bits_retain(1 << (3 - queue));
+        device.queue_copy(other, &[], &point, &target, 0, &local, 0, 16, CopyFlags::empty()).expect("is submitted");
+        line.wait(1, None).expect("is reached");
+        assert_eq!(words(&*local), [10; 4], "queue {queue}");
+    }
+}

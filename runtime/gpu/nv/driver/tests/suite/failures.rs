@@ -90,3 +90,58 @@ fn memory_that_is_not_there_says_who_holds_it() {
         device.trim().expect("trims");
     }
 }
+
+const UNTIL_TOLD: &str = "
+    .reg .pred %p1;
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<2>;
+    ld.param.b64 %rd1, [p0];
+again:
+    ld.volatile.global.b32 %r1, [%rd1];
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra again;
+    ret;";
+
+/// A wait ends in its time although the kernel does not; the kernel, and what it uses, stay until it ends.
+#[test]
+fn a_deadline_ends_the_wait_and_not_the_kernel() {
+    let device = device(&[]);
+    let kernels = prepare(&*device, &executable(&module(1, UNTIL_TOLD), "main", [1, 1, 1], 1, 0)).expect("loads");
+    let params = BufferParams {
+        memory_type: MemoryType::HOST_LOCAL | MemoryType::DEVICE_VISIBLE,
+        usage: BufferUsage::DEFAULT | BufferUsage::MAPPING,
+        ..BufferParams::default()
+    };
+    let word = device.allocator().allocate_buffer(params, 4).expect("there is memory");
+    let line = device.create_semaphore(QueueAffinity::ANY, 0, SemaphoreFlags::empty()).expect("a timeline");
+    let at = |value| [Timepoint { semaphore: line.clone(), value }];
+    let config = DispatchConfig { workgroup_count: [1, 1, 1], ..DispatchConfig::default() };
+    let (function, bindings, flags) = (ExecutableFunction(0), [whole(&word)], DispatchFlags::empty());
+    let signal = at(1);
+    device
+        .queue_dispatch(QueueAffinity::ANY, &[], &signal, &kernels, function, &config, &[], &bindings, flags)
+        .expect("begins");
+    let soon = std::time::Instant::now() + std::time::Duration::from_millis(20);
+    assert_eq!(refusal(line.wait(1, Some(soon))).code(), StatusCode::DeadlineExceeded);
+    drop(kernels);
+    buffer_write(&*word, 0, &1u32.to_le_bytes()).expect("the host reaches it");
+    line.wait(1, None).expect("the kernel ends");
+}
+
+/// The functions that the driver needs are of version 11.4: an older library is refused with what it lacks.
+#[test]
+fn older_libraries_are_refused() {
+    assert_eq!(vireo_cuda_driver::NAMES.least_version, 11040);
+    if std::env::var_os("CUDA_DRIVER_TEST_ALONE").is_some() {
+        let options = vireo_softcuda::Options { version: 11_030, ..vireo_softcuda::Options::default() };
+        vireo_softcuda::configure(options).expect("it is the first");
+        let find = vireo_softcuda::entries::cuGetProcAddress_v2;
+        // SAFETY: it finds the functions of one library, which is part of the program.
+        let refused = refusal(unsafe { vireo_cuda_driver::library::start_found(find, None) });
+        assert_eq!(refused.code(), StatusCode::Unavailable);
+        let text = refused.to_string();
+        assert!(text.contains("11.3") && text.contains("11.4") || text.contains("cuDeviceGetUuid_v2"), "{text}");
+        return;
+    }
+    alone("failures::older_libraries_are_refused");
+}

@@ -4,17 +4,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use vireo_core::status::{Result, Status};
-use vireo_cuda_driver::library;
+use vireo_cuda_driver::{NAMES, library};
 use vireo_hal::*;
 use vireo_stream::api::{ApiError, Tracer};
 use vireo_stream::context::Library;
 use vireo_stream::device::DeviceOptions;
 use vireo_stream::driver::StreamDriver;
+use vireo_stream::executable_format::{ExecutableDef, ExportDef, IDENTIFIER, ModuleDef};
 
 /// The executable of `fixtures/cuda/rebuild.sh`.
 pub const KERNELS: &[u8] = include_bytes!("../../../../../../fixtures/cuda/conformance_sm_60.cda1");
 
-pub const FORMAT: &str = "cuda-nvptx-fb";
+pub const FORMAT: &str = NAMES.format;
 
 /// The names of the calls that a library got.
 #[derive(Clone, Default)]
@@ -92,28 +93,28 @@ pub fn executable(text: &str, name: &str, block: [u32; 3], bindings: usize, cons
     let image = builder.create_string(text);
     let module = {
         let start = builder.start_table();
-        builder.push_slot_always(4, image);
+        builder.push_slot_always(ModuleDef::SLOT_IMAGE, image);
         builder.end_table(start)
     };
     let kernel_name = builder.create_string(name);
     let flags = builder.create_vector(&vec![0u64; bindings]);
     let export = {
         let start = builder.start_table();
-        builder.push_slot_always(6, kernel_name);
-        builder.push_slot_always(8, Dimensions(block));
-        builder.push_slot(12, constants, 0);
-        builder.push_slot_always(14, flags);
+        builder.push_slot_always(ExportDef::SLOT_KERNEL_NAME, kernel_name);
+        builder.push_slot_always(ExportDef::SLOT_BLOCK_DIMS, Dimensions(block));
+        builder.push_slot(ExportDef::SLOT_CONSTANT_COUNT, constants, 0);
+        builder.push_slot_always(ExportDef::SLOT_BINDING_FLAGS, flags);
         builder.end_table(start)
     };
     let modules = builder.create_vector(&[module]);
     let exports = builder.create_vector(&[export]);
     let root = {
         let start = builder.start_table();
-        builder.push_slot_always(4, exports);
-        builder.push_slot_always(6, modules);
+        builder.push_slot_always(ExecutableDef::SLOT_EXPORTS, exports);
+        builder.push_slot_always(ExecutableDef::SLOT_MODULES, modules);
         builder.end_table(start)
     };
-    builder.finish(root, Some("CDA1"));
+    builder.finish(root, std::str::from_utf8(IDENTIFIER).ok());
     builder.finished_data().to_vec()
 }
 
