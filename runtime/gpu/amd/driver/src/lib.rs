@@ -5,8 +5,9 @@
 //! `vireo_hsa::target` their targets. `executable` reads and loads executables, `memory` has buffers that agents reach,
 //! `command_buffer` records commands as packets with what executions patch, and `builtin` has the driver's own kernels.
 //! `queue` gives packets to queues and learns what has run. `allocator`, `options`, `agent_source` (an agent for
-//! recorders), `device` and `driver` implement the objects of the HAL, of the parts that `hal-driver` has. The layouts of
-//! packets, signals and queues are those of `vireo-hsa`. The crate knows no software agent: a driver is made from a table of functions.
+//! recorders), `device` and `driver` implement the objects of the HAL, of the parts that `hal-driver` has. The layouts
+//! of packets, signals and queues are those of `vireo-hsa`. The crate knows no software agent: a driver is made from a
+//! table of functions.
 //!
 //! **Who checks**: readers of files check all they use. Queues resolve every buffer of a submission and check it
 //! against its uses before they write a packet, and hold the memory until that has completed. Kernels are native code
