@@ -271,12 +271,12 @@ fn command_buffers_run_on_every_gpu_of_their_affinity() {
     execute(&one, 1).expect("the second GPU has it");
     for commands in [&two, &one] {
         let error = execute(commands, 0).expect_err("the first GPU does not have it");
-        assert!(error.message().contains("recorded for other agents"), "{error}");
+        assert!(error.message().contains("recorded for other GPUs"), "{error}");
     }
     let once = create(QueueAffinity::ANY, CommandBufferMode::ONE_SHOT);
     execute(&once, 2).expect("it was not executed before");
     assert!(execute(&once, 2).is_err());
     let elsewhere = machine.device("", &[]);
     let error = elsewhere.queue_execute(queue(0), &[], &[], &all, &[], ExecuteFlags::empty());
-    assert!(error.expect_err("recorded by another device").message().contains("recorded for other agents"));
+    assert!(error.expect_err("recorded by another device").message().contains("recorded for other GPUs"));
 }
