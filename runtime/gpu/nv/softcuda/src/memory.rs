@@ -263,14 +263,19 @@ impl Memory {
 
     /// Frees an allocation, for a function with this name. Kernels that run keep its pages.
     pub(crate) fn free(&self, start: u64, by: &str) {
+        self.free_and_tell(start, |sanitizer, allocation| sanitizer.freed(start, by.to_string(), allocation));
+    }
+
+    /// As [`Memory::free`]; `tell` tells the sanitizer. It hears of it first: an access that finds no memory any more
+    /// finds there why.
+    pub(crate) fn free_and_tell(&self, start: u64, tell: impl FnOnce(&Sanitizer, Arc<Allocation>)) {
         let mut details = self.details();
-        if let Some(detail) = details.remove(&start) {
-            let removed = self.map.remove(start, |_| true);
-            if let (Some(sanitizer), Some(allocation)) = (&self.sanitizer, removed) {
-                sanitizer.freed(start, by.to_string(), allocation);
-            }
-            self.discharge(&detail, detail.size.next_multiple_of(GRANULE));
+        let Some(detail) = details.remove(&start) else { return };
+        if let (Some(sanitizer), Some(allocation)) = (&self.sanitizer, self.map.find(start)) {
+            tell(sanitizer, allocation);
         }
+        self.map.remove(start, |_| true);
+        self.discharge(&detail, detail.size.next_multiple_of(GRANULE));
     }
 
     /// Frees all that a context has allocated.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use vireo_simt::Access;
 use vireo_simt::sanitize::{Code, Known, Limits, NewDispatch, Place, RunningDispatch, Sanitizer, Site, Tell, poison};
+use vireo_soft::memory::map::Allocation;
 
 use crate::api::DeviceView;
 use crate::memory::Memory;
@@ -90,9 +91,10 @@ impl<'a> Transfers<'a> {
         self.sanitizer.copies(to, from, length, &self.view)
     }
 
-    /// It frees a range.
-    pub(crate) fn frees(&self, start: u64, length: u64) {
-        self.sanitizer.frees(&self.dispatch, start, length);
+    /// It frees an allocation, by a name for reports.
+    pub(crate) fn frees(&self, allocation: Arc<Allocation>, by: String) {
+        let (start, length) = (allocation.start, allocation.length);
+        self.sanitizer.frees(&self.dispatch, start, length, by, allocation);
     }
 
     /// It has ended: those after it know it.

@@ -1,11 +1,13 @@
 //! Accesses by copies and fills that an owner orders with its dispatches, and what such an owner asks after one.
 
+use std::any::Any;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::groups::DispatchHook;
-use super::order::Known;
+use super::order::{DispatchRecord, Known};
 use super::races::{Clock, Effect, FoundRace, Orderer, other_of};
-use super::report::{Finding, Report};
+use super::report::{Finding, OtherAccess, Report};
 use super::shadow::Epoch;
 use super::state::State;
 use super::unwritten;
@@ -46,40 +48,22 @@ impl Sanitizer {
         }
     }
 
-    /// Such a one frees a range: accesses that are not ordered before it may come after it.
-    pub fn frees(&self, dispatch: &RunningDispatch, start: u64, length: u64) {
-        if !self.checks().race || !dispatch.0.is_counted() {
-            return;
-        }
+    /// Such a one frees an allocation: accesses that are not ordered before it may come after it. Told before the memory
+    /// goes, so that an access is either known already, or finds that the allocation was freed. Otherwise as
+    /// [`Sanitizer::freed`].
+    pub fn frees(
+        &self,
+        dispatch: &RunningDispatch,
+        start: u64,
+        length: u64,
+        by: String,
+        keep: Arc<dyn Any + Send + Sync>,
+    ) {
         let mut state = self.state();
-        let State { shadow, order, sites, .. } = &mut *state;
-        let (record, clock, wave) = (&dispatch.0, Clock::default(), dispatch.0.wave(0, 0));
-        let mut orderer = Orderer { record, order, sites, clock: &clock, wave, group: wave, last: None };
-        let mut found: Option<(u64, FoundRace)> = None;
-        shadow.known_cells(start, length, |cell, address| {
-            let mine = Epoch::new(wave, 0, 0, false);
-            if found.as_ref().is_none_or(|(first, _)| address < *first)
-                && let Some(conflict) = orderer.conflict(cell, mine, Effect::Change)
-            {
-                found = Some((address, FoundRace { lane: 0, conflict }));
-            }
-        });
-        let Some((address, race)) = found else { return };
-        let other = other_of(&state.order, &state.sites, &race);
-        let State { blocks, reports, .. } = &mut *state;
-        reports.add(Finding::UseAfterFree, record.code.kernel(), 0, || Report {
-            finding: Finding::UseAfterFree,
-            access: other.as_ref().map_or(Access::Load, |other| other.access),
-            length: 4,
-            address,
-            site: other.map(|other| other.site),
-            allocation: blocks.note(address),
-            group_bytes: None,
-            other: None,
-            exit: None,
-            note: Some(format!("nothing orders it before {}", record.site(0, [0; 3], 0, None))),
-            count: 1,
-        });
+        if self.checks.race && dispatch.0.is_counted() {
+            find_use(&mut state, &dispatch.0, (start, length));
+        }
+        state.free(start, by, keep);
     }
 
     /// Somebody whose accesses are compared with others, by [`Sanitizer::transfers`], wrote a range.
@@ -131,4 +115,51 @@ impl RunningDispatch {
     pub fn refused(&self) -> u64 {
         self.0.refused.load(Ordering::Relaxed)
     }
+}
+
+/// Reports the first use of a range that is not ordered before somebody who frees it.
+fn find_use(state: &mut State, record: &Arc<DispatchRecord>, (start, length): (u64, u64)) {
+    let State { shadow, order, sites, pending, .. } = &mut *state;
+    let (clock, wave) = (Clock::default(), record.wave(0, 0));
+    let mut orderer = Orderer { record, order, sites, clock: &clock, wave, group: wave, last: None };
+    let mut found: Option<(u64, FoundRace)> = None;
+    shadow.known_cells(start, length, |cell, address| {
+        let mine = Epoch::new(wave, 0, 0, false);
+        if found.as_ref().is_none_or(|(first, _)| address < *first)
+            && let Some(conflict) = orderer.conflict(cell, mine, Effect::Change)
+        {
+            found = Some((address, FoundRace { lane: 0, conflict }));
+        }
+    });
+    let found = match found {
+        Some((address, race)) => Some((address, other_of(order, sites, &race))),
+        // The last store of a work-group is in no cell before the next thing that the work-group does.
+        None => pending
+            .iter()
+            .filter_map(|(first, store)| {
+                let of = order.of_wave(*first).filter(|of| !record.knows(of.id))?;
+                let lane = store.first_of(start, length)?;
+                let access = store.access();
+                let (group, _) = of.place_of(*first);
+                let lane_number = (!access.scalar).then_some(lane as u32);
+                let site = of.site(access.instruction, group, access.wave, lane_number);
+                Some((access.addresses[lane], Some(OtherAccess { access: access.access, site })))
+            })
+            .min_by_key(|(address, _)| *address),
+    };
+    let Some((address, other)) = found else { return };
+    let State { blocks, reports, .. } = &mut *state;
+    reports.add(Finding::UseAfterFree, record.code.kernel(), 0, || Report {
+        finding: Finding::UseAfterFree,
+        access: other.as_ref().map_or(Access::Load, |other| other.access),
+        length: 4,
+        address,
+        site: other.map(|other| other.site),
+        allocation: blocks.note(address),
+        group_bytes: None,
+        other: None,
+        exit: None,
+        note: Some(format!("nothing orders it before {}", record.site(0, [0; 3], 0, None))),
+        count: 1,
+    });
 }

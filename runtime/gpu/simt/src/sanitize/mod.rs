@@ -120,11 +120,7 @@ impl Sanitizer {
 
     /// An allocation was freed, and who did that. `keep` is what keeps its address from others.
     pub fn freed(&self, start: u64, by: String, keep: Arc<dyn Any + Send + Sync>) {
-        let mut state = self.state();
-        let quarantine = state.limits.quarantine;
-        for (start, length) in state.blocks.free(start, by, keep, quarantine) {
-            state.shadow.forget(start, length);
-        }
+        self.state().free(start, by, keep);
     }
 
     /// Somebody other than a kernel wrote memory.

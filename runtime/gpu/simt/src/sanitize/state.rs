@@ -1,7 +1,8 @@
 //! The state of all checks ([`State`]), and the word that new memory has ([`poison`]).
 
+use std::any::Any;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::blocks::Blocks;
 use super::checks::{Checks, Limits};
@@ -44,6 +45,13 @@ impl State {
             self.reports.warn(Unchecked::EarlierAccesses, Some(kernel), most);
             self.sites.clear();
             self.shadow.forget_accesses(0, u64::MAX);
+        }
+    }
+
+    /// Moves an allocation to those that were freed, and forgets those for which there is no room any more.
+    pub(super) fn free(&mut self, start: u64, by: String, keep: Arc<dyn Any + Send + Sync>) {
+        for (start, length) in self.blocks.free(start, by, keep, self.limits.quarantine) {
+            self.shadow.forget(start, length);
         }
     }
 

@@ -111,11 +111,16 @@ impl Pending {
 
     /// The wave, if it stores a byte of a range.
     pub(super) fn writer_of(&self, address: u64, length: u32) -> Option<u32> {
-        let overlaps = |lane: usize| {
-            let start = self.addresses[lane];
-            start < address.saturating_add(length.into()) && address < start.saturating_add(self.length.into())
+        self.first_of(address, length.into()).map(|_| self.wave)
+    }
+
+    /// The first lane that stores a byte of a range.
+    pub(super) fn first_of(&self, address: u64, length: u64) -> Option<usize> {
+        let overlaps = |lane: &usize| {
+            let start = self.addresses[*lane];
+            start < address.saturating_add(length) && address < start.saturating_add(self.length.into())
         };
-        lanes(self.mask).any(overlaps).then_some(self.wave)
+        lanes(self.mask).find(overlaps)
     }
 
     /// The bytes of each lane that changed, by bits, once the store has been made. Bytes that cannot be read may have.

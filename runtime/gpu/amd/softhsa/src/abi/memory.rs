@@ -87,13 +87,16 @@ pub(crate) unsafe extern "C" fn hsa_amd_memory_pool_free(ptr: *mut c_void) -> Hs
             return Ok(());
         }
         let is_pool = |allocation: &Allocation| matches!(allocation.kind, Kind::Pool(_));
-        let removed = system.memory.remove(ptr.addr() as u64, is_pool);
+        let start = ptr.addr() as u64;
+        let found = system.memory.find(start).filter(|found| found.start == start && is_pool(found));
+        // It hears of it first: an access that finds no memory any more finds there why.
+        if let (Some(sanitizer), Some(allocation)) = (&system.sanitizer, found) {
+            sanitizer::freed(sanitizer, allocation);
+        }
+        let removed = system.memory.remove(start, is_pool);
         let allocation = removed.ok_or(HsaStatus::ERROR_INVALID_ALLOCATION)?;
         if let Kind::Pool(pool) = allocation.kind {
             system.pool(MemoryPool(pool))?.release(allocation.length);
-        }
-        if let Some(sanitizer) = &system.sanitizer {
-            sanitizer::freed(sanitizer, allocation);
         }
         Ok(())
     })

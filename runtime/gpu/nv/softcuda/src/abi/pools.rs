@@ -81,13 +81,16 @@ pub(crate) unsafe fn cuMemFreeAsync(address: u64, handle: CuStream) -> Outcome {
     system.memory.claim(address, |sort| sort == Sort::Device)?;
     let origin = (found.context.device, found.id);
     found.submit_always(Box::new(move |known| {
-        if let Some((start, detail)) = system.memory.find(address)
-            && let Some(transfer) = Transfers::begin(&system.memory, "cuMemFreeAsync", origin, known)
-        {
-            transfer.frees(start, detail.size);
+        let mut transfer = None;
+        system.memory.free_and_tell(address, |_, allocation| {
+            transfer = Transfers::begin(&system.memory, "cuMemFreeAsync", origin, known);
+            if let Some(transfer) = &transfer {
+                transfer.frees(allocation, format!("cuMemFreeAsync in {}", stream_name(origin.1)));
+            }
+        });
+        if let Some(transfer) = transfer {
             transfer.end(known);
         }
-        system.memory.free(address, &format!("cuMemFreeAsync in {}", stream_name(origin.1)));
         Progress::Done
     }));
     Ok(())

@@ -7,6 +7,8 @@ use super::*;
 use crate::memory::{Access, AccessHook, GroupHook, Port, Region, RowAccess, Space};
 use crate::row::LANES;
 
+mod frees;
+
 const BASE: u64 = 0x10_0000;
 
 /// Memory of some words at [`BASE`].
