@@ -48,8 +48,8 @@ impl Sanitizer {
         }
     }
 
-    /// Such a one frees an allocation: accesses that are not ordered before it may come after it. Told before the memory
-    /// goes, so that an access is either known already, or finds that the allocation was freed. Otherwise as
+    /// Such a one frees an allocation: accesses that are not ordered before it may come after it. It is told before the
+    /// memory goes, so that an access is either known already, or finds that the allocation was freed. Otherwise as
     /// [`Sanitizer::freed`].
     pub fn frees(
         &self,
