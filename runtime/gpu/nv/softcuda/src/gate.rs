@@ -14,21 +14,6 @@ use crate::generated::entries::ENTRIES;
 use crate::reports::{tell, tell_once};
 use crate::system::{current_whatever, system, with_per_thread};
 
-/// A function that programs find by name and version.
-#[derive(Debug)]
-pub(crate) struct Entry {
-    /// Its name without suffixes.
-    pub(crate) name: &'static str,
-    /// Its symbol.
-    pub(crate) symbol: &'static str,
-    /// The version from which on it is the function of this name.
-    pub(crate) version: u32,
-    /// Whether its default stream is that of the thread.
-    pub(crate) per_thread: bool,
-    /// Its address.
-    pub(crate) address: *const (),
-}
-
 /// Statuses of work that end a context: every later call returns them.
 const ENDING: [CuResult; 11] = [
     CuResult::ERROR_ECC_UNCORRECTABLE,

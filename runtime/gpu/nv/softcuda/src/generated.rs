@@ -9,7 +9,8 @@ pub mod entries {
     #![expect(non_snake_case, reason = "the names are those of the library")]
 
     use crate::abi;
-    use crate::gate::{Entry, entry, refused};
+    use crate::gate::{entry, refused};
+    use vireo_cuda::entries::Entry;
 
     include!(concat!(env!("OUT_DIR"), "/softcuda/entries.rs"));
 }

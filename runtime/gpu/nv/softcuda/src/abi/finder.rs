@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 
+use vireo_cuda::entries;
 use vireo_cuda::result::CuResult;
 use vireo_cuda::types::{CChar, PROC_ADDRESS_PER_THREAD, SymbolQuery};
 use vireo_soft::pointers;
@@ -12,26 +13,9 @@ use crate::system;
 
 /// The address of the function `name` at a version, or why there is none.
 fn find(name: &str, version: i32, per_thread: bool) -> Result<*const (), SymbolQuery> {
-    let named = ENTRIES.iter().filter(|entry| entry.name == name);
     // Functions of later releases are not found, as a driver of this version does not have them.
     let version = i64::from(version).min(system::version().into());
-    let mut is_known = false;
-    let mut best: Option<(u32, bool, *const ())> = None;
-    for entry in named {
-        is_known = true;
-        if i64::from(entry.version) > version || entry.per_thread && !per_thread {
-            continue;
-        }
-        // Of one version, the variant for the stream of the thread is better, if it is asked for.
-        if best.is_none_or(|(known, thread, _)| (known, thread) < (entry.version, entry.per_thread)) {
-            best = Some((entry.version, entry.per_thread, entry.address));
-        }
-    }
-    match best {
-        Some((_, _, address)) => Ok(address),
-        None if is_known => Err(SymbolQuery::VERSION_NOT_SUFFICIENT),
-        None => Err(SymbolQuery::SYMBOL_NOT_FOUND),
-    }
+    entries::find(ENTRIES, name, version, per_thread)
 }
 
 pub(crate) unsafe fn cuGetProcAddress(
