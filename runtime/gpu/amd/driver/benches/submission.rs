@@ -6,6 +6,9 @@
 //! The best of several rounds counts; time in which the thread waits does not. An argument restricts the rows to those
 //! that contain it.
 
+#[path = "../../../../tests/support/rows.rs"]
+mod rows;
+
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -13,7 +16,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
 use vireo_amdgpu::agent::System;
 use vireo_amdgpu::device::DeviceOptions;
 use vireo_amdgpu::driver::AmdDriver;
@@ -30,6 +32,8 @@ use vireo_hsa::packet::Packet;
 use vireo_hsa::queue::{AmdQueue, HsaQueue, QueueType};
 use vireo_hsa::ring::{Ring, Slot};
 use vireo_hsa::signal::{AmdSignal, Signal};
+
+use rows::{report, timed};
 
 const KERNELS: &[u8] = include_bytes!("../../../../../fixtures/amdgpu/kernels_gfx1100.amd1");
 
@@ -158,31 +162,6 @@ fn run_processor() {
     }
 }
 
-/// Seconds that this thread has run.
-fn thread_time() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
-}
-
-/// Prints a row: nanoseconds of `run` for each of `count`, which it returns, in the best round.
-fn report(filter: &str, row: &str, count: usize, mut run: impl FnMut() -> f64) {
-    if !row.contains(filter) {
-        return;
-    }
-    let mut rounds: Vec<f64> = (0..ROUNDS).map(|_| run()).collect();
-    rounds.sort_by(f64::total_cmp);
-    let (best, median) = (rounds[0], rounds[ROUNDS / 2]);
-    let each = |time: f64| time * 1e9 / count as f64;
-    println!("{row:48} {:8.1} ns each (median {:8.1}), {:8.2} us for {count}", each(best), each(median), best * 1e6);
-}
-
-/// The time of a part.
-fn timed(run: impl FnOnce()) -> f64 {
-    let start = thread_time();
-    run();
-    thread_time() - start
-}
-
 struct Bench {
     device: Arc<dyn Device>,
     executable: Arc<dyn Executable>,
@@ -296,20 +275,22 @@ impl Bench {
             for (name, bindings) in names {
                 let references = self.references(bindings);
                 let row = format!("record 512 dispatches/barriers, {name}, {kernel}");
-                report(filter, &row, 512, || {
+                report(filter, &row, ROUNDS, 512, || {
                     let mut commands = None;
                     timed(|| commands = Some(self.record(512, function, &references)))
                 });
                 let commands = self.record(512, function, &references);
                 let row = format!("replay 512 dispatches/barriers, {name}, {kernel}");
-                report(filter, &row, 512, || self.submissions(1, |_, wait, signal| execute(&commands, wait, signal)));
+                report(filter, &row, ROUNDS, 512, || {
+                    self.submissions(1, |_, wait, signal| execute(&commands, wait, signal))
+                });
             }
         }
         for (name, bindings) in names {
             let commands = self.record(792, ADD, &self.references(bindings));
             for depth in [1, 16] {
                 let row = format!("792 dispatches, c1/d{depth}, {name}");
-                report(filter, &row, depth, || {
+                report(filter, &row, ROUNDS, depth, || {
                     self.submissions(depth as u64, |_, wait, signal| execute(&commands, wait, signal))
                 });
             }
@@ -317,7 +298,7 @@ impl Bench {
         const EDGES: usize = 512;
         let (device, target) = (&self.device, &self.buffers[0]);
         let edge = |row: &str, submit: Submit<'_>| {
-            report(filter, row, EDGES, || {
+            report(filter, row, ROUNDS, EDGES, || {
                 self.submissions(EDGES as u64, |step, wait, signal| submit(queue(step as u32 % 2), wait, signal))
             });
         };
