@@ -66,6 +66,8 @@ struct Executable {
     nodes: Vec<Node>,
     /// The arguments that it has.
     arena: Vec<u64>,
+    /// The nodes that an execution changes, with their transfers; memory that is used again.
+    changed: Vec<(usize, Option<Transfer>)>,
 }
 
 impl Drop for Executable {
@@ -247,8 +249,14 @@ impl Executable {
         // SAFETY: the context is current.
         let graph = unsafe { context.api().graph_create(0) }.map_err(|error| context.failed(error))?;
         let arena_copy = arena.to_vec();
-        let mut executable =
-            Executable { context: context.clone(), graph, exec: CuGraphExec(0), nodes: Vec::new(), arena: arena_copy };
+        let mut executable = Executable {
+            context: context.clone(),
+            graph,
+            exec: CuGraphExec(0),
+            nodes: Vec::new(),
+            arena: arena_copy,
+            changed: Vec::new(),
+        };
         // The next nodes depend on the first, and those after the next barrier on the second.
         let (mut before, mut now): (Vec<CuGraphNode>, Vec<CuGraphNode>) = (Vec::new(), Vec::new());
         for (index, command) in block.commands.iter().enumerate() {
@@ -319,26 +327,26 @@ impl Executable {
         if self.arena == arena && self.nodes.iter().all(|node| node.transfer.is_none()) {
             return Ok(true);
         }
-        let mut changed = Vec::new();
+        self.changed.clear();
         for (index, node) in self.nodes.iter().enumerate() {
             match &block.commands[node.command] {
                 Command::Launch(launch) if words_of(launch, &self.arena) != words_of(launch, arena) => {
-                    changed.push((index, None));
+                    self.changed.push((index, None));
                 }
                 command @ Command::Transfer(..) => {
                     let Some(transfer) = transfer_of(execution, block, command)? else { return Ok(false) };
                     if Some(transfer) != node.transfer {
-                        changed.push((index, Some(transfer)));
+                        self.changed.push((index, Some(transfer)));
                     }
                 }
                 _ => {}
             }
         }
-        if execution.graphs == UseGraphs::Auto && changed.len() * 2 > self.nodes.len() {
+        if execution.graphs == UseGraphs::Auto && self.changed.len() * 2 > self.nodes.len() {
             return Ok(false);
         }
         let (api, context) = (self.context.api(), self.context.context);
-        for (index, transfer) in changed {
+        for (index, transfer) in self.changed.drain(..) {
             let node = &mut self.nodes[index];
             // SAFETY: the node is one of the graph, and the execution holds what it will use.
             let set = unsafe {

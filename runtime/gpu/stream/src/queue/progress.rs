@@ -17,8 +17,11 @@ use crate::context::Context;
 use crate::hal_driver::device_queue::{Clock, LANES};
 use crate::handles::{Event, EventPool};
 
-/// For how long the completion thread asks again and again before it sleeps.
+/// For how long the completion thread asks again and again before it sleeps. To wake it takes a submitter longer than a
+/// submission, and the next one of a program that submits one after the other comes sooner.
 const ACTIVE: Duration = Duration::from_micros(20);
+/// Looks at the news between two looks at the time.
+const LOOKS: u32 = 64;
 
 /// The shortest and the longest sleep between two questions.
 const SLEEP: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
@@ -73,6 +76,8 @@ pub struct Progress {
     completed: [AtomicU64; LANES],
     state: Mutex<State>,
     changed: Condvar,
+    /// Grows with each part that is recorded and each time that the thread is woken.
+    news: AtomicU64,
 }
 
 impl Wake for Progress {
@@ -89,6 +94,7 @@ impl Progress {
             completed: Default::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
+            news: AtomicU64::new(0),
         }
     }
 
@@ -113,6 +119,7 @@ impl Progress {
         recorded.map_err(|error| self.context.failed(error))?;
         let mut state = self.lock();
         state.recorded.push_back(Recorded { lane, epoch, event });
+        self.news.fetch_add(1, Ordering::Release);
         let sleeps = std::mem::take(&mut state.sleeps);
         drop(state);
         if sleeps {
@@ -123,6 +130,7 @@ impl Progress {
 
     pub(super) fn wake_thread(&self) {
         self.lock().is_woken = true;
+        self.news.fetch_add(1, Ordering::Release);
         self.changed.notify_all();
     }
 
@@ -151,6 +159,12 @@ impl Progress {
                 return Ok(());
             }
             let Some(first) = state.recorded.front().filter(|_| seen.is_some()) else {
+                let known = self.news.load(Ordering::Acquire);
+                if seen.is_some() && began.elapsed() < ACTIVE {
+                    drop(state);
+                    self.look_for_news(known);
+                    continue;
+                }
                 state.sleeps = true;
                 drop(self.changed.wait(state).unwrap_or_else(PoisonError::into_inner));
                 continue;
@@ -173,6 +187,17 @@ impl Progress {
                 }
             }
         }
+    }
+
+    /// Looks for a while whether anything was recorded, or the thread was woken, since `known`.
+    fn look_for_news(&self, known: u64) {
+        for _ in 0..LOOKS {
+            if self.news.load(Ordering::Acquire) != known {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+        std::thread::yield_now();
     }
 
     /// Takes the events of what has run, the first of which has.
