@@ -56,6 +56,7 @@ const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask semver [--accept]
        cargo xtask skipped FILE
        cargo xtask soft DIRECTORY [FLAGS OF CARGO BUILD]
+       cargo xtask null DIRECTORY
 
 op         after an edit of the op NAME in spec/isa/vm/ops: builds, runs its examples on every tier, records what is generated in
            snapshots/ and shows what changed; `cargo xtask op --help` says more, and which opcodes are free
@@ -79,7 +80,8 @@ prose      counts the comments that break the rules of prose, fails if there are
 ptx-census  prints the forms in the files .ptx of FOLDER that spec/isa/ptx lacks
 semver     fails if the public items of the library differ from those in snapshots/api/, or records them there
 skipped    counts the tests that FILE says were skipped (VIREO_SKIPPED=FILE when they ran), and fails for what this machine has
-soft       builds the software libraries of GPUs into DIRECTORY, under the names that programs load them by";
+soft       builds the software libraries of GPUs into DIRECTORY, under the names that programs load them by
+null       builds the libraries of GPUs whose functions return at once, which show the cost of the host";
 
 fn main() -> ExitCode {
     if let Some(code) = semver::as_rustdoc() {
@@ -119,6 +121,7 @@ fn main() -> ExitCode {
         ["semver", "--accept"] => semver::semver(true).map_err(Failure::Wrong),
         ["skipped", file] => skipped::skipped(Path::new(file)).map_err(Failure::Wrong),
         ["soft", directory, flags @ ..] => soft::soft(Path::new(directory), flags),
+        ["null", directory] => soft::null(Path::new(directory)),
         ["help" | "--help" | "-h"] => print(USAGE),
         _ => Err(Failure::Usage(USAGE.to_string())),
     };

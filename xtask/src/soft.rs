@@ -1,10 +1,10 @@
 //! `cargo xtask soft DIR`: builds the software libraries of GPUs into a folder, under the names that programs load them
-//! by.
+//! by. `cargo xtask null DIR` does the same with those whose functions do nothing.
 //!
 //! The library is linked here, and not by `cargo`: its symbols have the version that programs were linked with, which
 //! the linker takes from a script of versions, and `rustc` passes one of its own.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, io};
 
@@ -20,18 +20,36 @@ const SYSTEM: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ld
 
 /// Builds the libraries into `directory`. Cargo gets `flags` as well.
 pub fn soft(directory: &Path, flags: &[&str]) -> Result<(), Failure> {
-    if !cfg!(target_os = "linux") {
-        return Err(wrong("the software libraries are for Linux".to_string()));
-    }
-    let directory = std::path::absolute(directory).map_err(|error| failed(directory, error))?;
-    fs::create_dir_all(&directory).map_err(|error| failed(&directory, error))?;
-    let spec = read_spec()?;
+    let (directory, spec) = (prepared(directory)?, read_spec()?);
     for library in spec.apis.values().flat_map(|api| &api.libraries) {
         if let Some(software) = &library.software {
             build(&spec, library, software, &directory, flags)?;
         }
     }
     Ok(())
+}
+
+/// Builds the libraries whose functions do nothing into `directory`.
+pub fn null(directory: &Path) -> Result<(), Failure> {
+    let (directory, spec) = (prepared(directory)?, read_spec()?);
+    for api in spec.apis.values() {
+        for null in &api.nulls {
+            let library = api.libraries.iter().find(|library| library.name == null.library);
+            let library = library.ok_or_else(|| wrong(format!("there is no library `{}`", null.library)))?;
+            build(&spec, library, &null.folder, &directory, &[])?;
+        }
+    }
+    Ok(())
+}
+
+/// The folder, which is there.
+fn prepared(directory: &Path) -> Result<PathBuf, Failure> {
+    if !cfg!(target_os = "linux") {
+        return Err(wrong("the libraries are for Linux".to_string()));
+    }
+    let directory = std::path::absolute(directory).map_err(|error| failed(directory, error))?;
+    fs::create_dir_all(&directory).map_err(|error| failed(&directory, error))?;
+    Ok(directory)
 }
 
 /// Builds the package `vireo-SOFTWARE-library` and links it under the names of `library`.
@@ -42,7 +60,7 @@ fn build(spec: &Spec, library: &Library, software: &str, directory: &Path, flags
     cargo.args(["build", "--release", "--package", &package]).args(flags).current_dir(workspace());
     run(&mut cargo)?;
     let path = version_script_path(library);
-    let files = vireo_codegen::emit::generate_below(spec, &[&format!("{software}/")]);
+    let files = vireo_codegen::emit::generate_below(spec, &[path.as_deref().unwrap_or_default()]);
     let map = files.iter().find(|file| Some(&file.path) == path.as_ref());
     let map = map.ok_or_else(|| wrong(format!("there is no version script of {soname}")))?;
     let script = target().join(format!("{software}.map"));

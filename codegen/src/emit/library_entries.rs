@@ -9,16 +9,74 @@ use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::hal_types::value_ident;
 use crate::emit::layouts;
 use crate::emit::scope::Scope;
-use crate::model::api::{Api, Library, Symbol};
+use crate::model::api::{Api, Library, NullFunction, NullLibrary, NullResult, Symbol};
+use crate::model::hal::LayoutType;
 
-/// `SOFTWARE/entries.rs` for each library with a status for what is not implemented.
+/// `SOFTWARE/entries.rs` for each library with a status for what is not implemented, and for each null library.
 pub fn emit(api: &Api) -> Vec<GeneratedFile> {
     let with_refusal = api.libraries.iter().filter(|library| library.refusal.is_some());
     let files = with_refusal.filter_map(|library| {
         let folder = library.software.as_ref()?;
-        Some(source(&format!("{folder}/entries.rs"), &library.origin.file, entries(api, library)))
+        Some(source(&format!("{folder}/entries.rs"), &library.origin.file, entries(api, library, through_gate)))
     });
-    files.collect()
+    let nulls = api.nulls.iter().filter_map(|null| {
+        let library = api.libraries.iter().find(|library| library.name == null.library)?;
+        let body = |symbol: &Symbol, _: &str, _: bool, scope: Scope<'_>| null_body(null, symbol, scope);
+        Some(source(&format!("{}/entries.rs", null.folder), &null.origin.file, entries(api, library, body)))
+    });
+    files.chain(nulls).collect()
+}
+
+/// Calls the implementation through the gate.
+fn through_gate(symbol: &Symbol, name: &str, per_thread: bool, _: Scope<'_>) -> TokenStream {
+    let names = symbol.function.args.iter().map(|(name, _)| value_ident(name));
+    let implementation = format_ident!("{}", symbol.function.name);
+    let safety = comment("SAFETY: the caller guarantees that pointers are as documented.");
+    quote! {
+        #safety
+        entry(#name, #per_thread, || unsafe { abi::#implementation(#(#names),*) })
+    }
+}
+
+/// Writes what a function of a null library returns.
+fn null_body(null: &NullLibrary, symbol: &Symbol, scope: Scope<'_>) -> TokenStream {
+    let (name, symbol_name) = (format_ident!("{}", symbol.function.name), &symbol.function.name);
+    let safety = comment("SAFETY: the caller guarantees that pointers are as documented.");
+    match null.functions.get(symbol_name) {
+        None => quote!(refused(#symbol_name)),
+        Some(NullFunction::ByHand) => {
+            let names = symbol.function.args.iter().map(|(name, _)| value_ident(name));
+            quote! {
+                #safety
+                unsafe { by_hand::#name(#(#names),*) }
+            }
+        }
+        Some(NullFunction::Returns(results)) => {
+            let writes = results.iter().map(|(arg, result)| {
+                let ty = symbol.function.args.iter().find(|(name, _)| name == arg).map(|(_, ty)| ty);
+                let value = match (result, ty) {
+                    (NullResult::Next(int), Some(LayoutType::Pointer { to, .. })) => {
+                        let (ty, int) = (layouts::ty(to, scope), format_ident!("{}", int.name()));
+                        quote!(#ty(next() as #int))
+                    }
+                    (NullResult::Next(_), _) => quote!(next()),
+                    (NullResult::Number(int, number), _) => {
+                        let (number, int) = (Literal::u64_unsuffixed(*number), format_ident!("{}", int.name()));
+                        quote!(#number as #int)
+                    }
+                };
+                let arg = value_ident(arg);
+                quote! {
+                    #safety
+                    unsafe { put(#arg, #value) };
+                }
+            });
+            quote! {
+                #(#writes)*
+                success()
+            }
+        }
+    }
 }
 
 /// A row of the table.
@@ -37,7 +95,7 @@ fn row(library: &Library, found_as: Option<&str>, symbol: &str, version: u32) ->
     }
 }
 
-fn entries(api: &Api, library: &Library) -> TokenStream {
+fn entries(api: &Api, library: &Library, body: impl Fn(&Symbol, &str, bool, Scope<'_>) -> TokenStream) -> TokenStream {
     let scope = Scope::Api(api, "");
     let mut rows = Vec::new();
     for symbol in &library.symbols {
@@ -51,9 +109,14 @@ fn entries(api: &Api, library: &Library) -> TokenStream {
     }
     rows.extend(library.refused.iter().map(|refused| row(library, None, &refused.name, refused.version)));
     let functions = library.symbols.iter().map(|symbol| {
-        let own = function(library, symbol, &symbol.function.name, false, scope);
-        let variant = symbol.per_thread_name().map(|name| function(library, symbol, &name, true, scope));
-        quote!(#own #variant)
+        let own = (symbol.function.name.clone(), false);
+        let variant = symbol.per_thread_name().map(|name| (name, true));
+        let each = [Some(own), variant].into_iter().flatten();
+        let each = each.map(|(name, per_thread)| {
+            let body = body(symbol, &name, per_thread, scope);
+            function((library, symbol), &name, body, scope)
+        });
+        quote!(#(#each)*)
     });
     let refused = library.refused.iter().zip(library.refusal.iter().cycle()).map(|(refused, refusal)| {
         let (name, symbol) = (format_ident!("{}", refused.name), &refused.name);
@@ -75,21 +138,19 @@ fn entries(api: &Api, library: &Library) -> TokenStream {
     }
 }
 
-fn function(library: &Library, symbol: &Symbol, name: &str, per_thread: bool, scope: Scope<'_>) -> TokenStream {
+fn function((library, symbol): (&Library, &Symbol), name: &str, body: TokenStream, scope: Scope<'_>) -> TokenStream {
     let function = &symbol.function;
     let promise = format!(" Pointers are what the documentation of {} says of them.", library.title);
-    let safety = comment("SAFETY: the caller guarantees that pointers are as documented.");
     let (origin, doc) = (comment(&function.origin.to_string()), &function.doc);
     let args = function.args.iter().map(|(name, arg)| {
         let (name, ty) = (value_ident(name), layouts::ty(arg, scope));
         quote!(#name: #ty)
     });
-    let names = function.args.iter().map(|(name, _)| value_ident(name));
     let result = function.result.as_ref().map(|result| {
         let ty = layouts::ty(result, scope);
         quote!(-> #ty)
     });
-    let (ident, implementation) = (format_ident!("{name}"), format_ident!("{}", function.name));
+    let ident = format_ident!("{name}");
     quote! {
         #origin
         #[doc = #doc]
@@ -97,8 +158,7 @@ fn function(library: &Library, symbol: &Symbol, name: &str, per_thread: bool, sc
         /// # Safety
         #[doc = #promise]
         pub unsafe extern "C" fn #ident(#(#args),*) #result {
-            #safety
-            entry(#name, #per_thread, || unsafe { abi::#implementation(#(#names),*) })
+            #body
         }
     }
 }

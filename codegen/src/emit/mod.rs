@@ -161,7 +161,8 @@ pub fn generate_below(spec: &Spec, prefixes: &[&str]) -> Vec<GeneratedFile> {
     for api in spec.apis.values() {
         let emitters: [Emitter<Api>; 3] = [api::emit, library_symbols::emit, c_headers::emit];
         files.extend(run(&emitters.map(|emit| (api.name.as_str(), emit)), api, prefixes));
-        let mut software = api.libraries.iter().filter_map(|library| library.software.as_deref());
+        let software = api.libraries.iter().filter_map(|library| library.software.as_deref());
+        let mut software = software.chain(api.nulls.iter().map(|null| null.folder.as_str()));
         if software.any(|folder| is_wanted(folder, prefixes)) {
             files.extend(library_exports::emit(api));
             files.extend(library_entries::emit(api));

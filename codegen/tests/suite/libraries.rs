@@ -248,6 +248,70 @@ const OUTCOMES: &str = "\
   values: {yes_: 60}
 ";
 
+/// A library whose functions return at once.
+const NULL: &str = "\
+- handle: socket
+  type: u64
+  doc: A socket.
+
+- null: bulbs
+  folder: nullbulbs
+  doc: Bulbs that are never lit.
+  functions:
+    bulbFind: by hand
+    bulbMake: {socket: next, watts: 60}
+";
+
+/// A function with results, after the others.
+const MAKE: &str = "
+- symbol: bulbMake
+  version: 10
+  args:
+    - {name: socket, type: mut socket}
+    - {name: watts, type: mut u32}
+  result: outcome
+  doc: Makes a bulb.
+";
+
+#[test]
+fn a_null_library_returns_what_its_entry_says() {
+    let symbols = format!("{ENTRIES}{MAKE}");
+    let load_with = |null: &str| {
+        let mut files = vireo_spec::FILES.to_vec();
+        files.extend([("spec/api/bulbs/outcomes.yaml", OUTCOMES), ("spec/api/bulbs/bulb_symbols.yaml", &symbols)]);
+        files.push(("spec/api/bulbs/null.yaml", null));
+        load(&files)
+    };
+    let files = generate(&load_with(NULL).unwrap_or_else(|diagnostics| panic!("{diagnostics}")));
+    let entries = text(&files, "nullbulbs/entries.rs");
+    for part in [
+        "put(socket, super::null::Socket(next() as u64))",
+        "put(watts, 60 as u32)",
+        "by_hand::bulbFind(",
+        "refused(\"bulbLight_v2\")",
+    ] {
+        assert!(entries.contains(part), "{part} is not in\n{entries}");
+    }
+    let refused = |right: &str, wrong: &str| {
+        let null = NULL.replacen(right, wrong, 1);
+        assert_ne!(null, NULL, "{right}");
+        load_with(&null).expect_err("the spec is wrong").to_string().replace("spec/api/bulbs/null.yaml:", "")
+    };
+    assert_eq!(refused("null: bulbs", "null: bulb"), "5: there is no library `bulb`; did you mean `bulbs`?\n");
+    assert_eq!(refused("bulbFind", "bulbFine"), "8: there is no symbol `bulbFine`; did you mean `bulbFind`?\n");
+    let wanted = "expected `next` for a handle, or a number that fits, for an argument that it writes to";
+    for (wrong, arg) in [
+        ("{socket: 7}", "socket"),
+        ("{watts: next}", "watts"),
+        ("{watts: 4294967296}", "watts"),
+        ("{volts: 1}", "volts"),
+    ] {
+        let found = refused("{socket: next, watts: 60}", wrong);
+        assert_eq!(found, format!("8: `bulbMake`: `{arg}`: {wanted}\n"), "{wrong}");
+    }
+    assert!(refused("by hand", "by foot").contains("`bulbFind`: `by foot`: expected `by hand`"));
+}
+
 #[test]
 fn a_library_exports_what_it_does_not_implement_and_refuses_it() {
     let mut files = vireo_spec::FILES.to_vec();

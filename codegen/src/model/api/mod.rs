@@ -14,13 +14,14 @@ mod check;
 mod family;
 mod header;
 mod library;
+mod null;
 mod read;
 mod table;
 mod types;
 
 pub use types::{
-    Api, BitField, Call, Failures, Family, Finder, HeaderNames, Headers, Library, Plain, Refusal, Refused, Suffixes,
-    Symbol, Table, Tag, Variant, Word,
+    Api, BitField, Call, Failures, Family, Finder, HeaderNames, Headers, Library, NullFunction, NullLibrary,
+    NullResult, Plain, Refusal, Refused, Suffixes, Symbol, Table, Tag, Variant, Word,
 };
 
 impl Api {
@@ -47,6 +48,7 @@ impl Api {
         }
         api.calls = call::calls(&api, entries, diagnostics);
         api.failures = call::failures(&api, entries, diagnostics);
+        api.nulls = null::read(&api, entries, diagnostics);
         api.tables = table::read(&api, entries, diagnostics);
         api.families = family::read(&api, entries, diagnostics);
         api.headers = header::read(&api, entries, diagnostics);

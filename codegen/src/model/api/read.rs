@@ -14,8 +14,8 @@ use crate::model::int::Int;
 const SHARED: [&str; 5] = ["constant", "code", "handle", "layout", "function"];
 
 /// The kinds of these folders alone; other readers beside this one read all but words.
-const OWN: [&str; 10] =
-    ["word", "library", "symbol", "refused", "call", "failures", "family", "table", "headers", "c_header"];
+const OWN: [&str; 11] =
+    ["word", "library", "symbol", "refused", "call", "failures", "null", "family", "table", "headers", "c_header"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

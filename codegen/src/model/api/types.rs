@@ -26,6 +26,8 @@ pub struct Api {
     pub calls: Vec<Call>,
     /// The meaning of statuses for a driver.
     pub failures: Option<Failures>,
+    /// Libraries whose functions do nothing.
+    pub nulls: Vec<NullLibrary>,
     /// Sets of C headers that the entries are compared with.
     pub header_sets: Vec<Headers>,
     /// The names in C headers.
@@ -194,6 +196,39 @@ pub struct Failures {
     pub lost: Vec<String>,
     /// Where it is declared.
     pub origin: Origin,
+}
+
+/// A library whose functions return at once.
+#[derive(Clone, Debug)]
+pub struct NullLibrary {
+    /// The name of the library whose functions it has.
+    pub library: String,
+    /// The folder of its generated files.
+    pub folder: String,
+    /// The functions that succeed, by their name; the others are refused.
+    pub functions: BTreeMap<String, NullFunction>,
+    /// Its documentation.
+    pub doc: String,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// A function of a null library.
+#[derive(Clone, Debug)]
+pub enum NullFunction {
+    /// It is written by hand.
+    ByHand,
+    /// It writes these results, by its arguments.
+    Returns(Vec<(String, NullResult)>),
+}
+
+/// A result of a function of a null library.
+#[derive(Clone, Copy, Debug)]
+pub enum NullResult {
+    /// A new handle, which is such a number.
+    Next(Int),
+    /// This number.
+    Number(Int, u64),
 }
 
 /// The way to find the functions of a library.
