@@ -1,5 +1,5 @@
-//! Libraries of the system that are loaded by name ([`open`]). Paths come from the host, which lists folders or files to
-//! try; without any the system's loader searches where it searches for libraries.
+//! Libraries of the system that are loaded by name ([`open`]). Paths come from the host, which lists folders or files
+//! to try; without any the system's loader searches where it searches for libraries.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,8 @@ fn candidates(paths: &[PathBuf], names: &[&str]) -> Vec<PathBuf> {
     files
 }
 
-/// Opens the first of the paths that can be opened: a file, or one of these names in a folder. Returns it with its path.
+/// Opens the first of the paths that can be opened: a file, or one of these names in a folder. Returns it with its
+/// path.
 ///
 /// # Errors
 /// UNAVAILABLE with all paths that were tried.

@@ -36,8 +36,8 @@ pub(crate) struct Cuda {
 
 static FOUND_BY: RwLock<Option<CuGetProcAddressV2Fn>> = RwLock::new(None);
 
-/// Lets the library use the driver whose functions this one finds, instead of `libcuda.so.1`. It has to be called before
-/// any other function.
+/// Lets the library use the driver whose functions this one finds, instead of `libcuda.so.1`. It has to be called
+/// before any other function.
 ///
 /// # Safety
 /// It finds the functions of a CUDA driver library whose memory is the host's, and which stays as long as the process.

@@ -1,5 +1,5 @@
-//! The formation of a group ([`form`]): its ranks meet over TCP at the address of its identity and tell each other their
-//! process and device. Ranks of one process go on within it.
+//! The formation of a group ([`form`]): its ranks meet over TCP at the address of its identity and tell each other
+//! their process and device. Ranks of one process go on within it.
 
 use std::sync::Arc;
 use std::sync::mpsc;

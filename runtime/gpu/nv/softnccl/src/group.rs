@@ -1,5 +1,5 @@
-//! Groups of calls of a thread, between `ncclGroupStart` and `ncclGroupEnd`: operations are launched together, and calls
-//! that make ranks wait for each other at the end only.
+//! Groups of calls of a thread, between `ncclGroupStart` and `ncclGroupEnd`: operations are launched together, and
+//! calls that make ranks wait for each other at the end only.
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -8,8 +8,8 @@
 //! between ranks of one process, and over TCP otherwise, where the identity of a group has the address.
 //!
 //! `cuda` finds the driver library and `words` are the words that streams wait for. `identity` and `options` say where
-//! ranks meet, `form` brings them together. `comm` is a rank, `operations` is what functions ask of it, and `group` puts
-//! calls of a thread together. `status` keeps what failed, and `abi` has the functions.
+//! ranks meet, `form` brings them together. `comm` is a rank, `operations` is what functions ask of it, and `group`
+//! puts calls of a thread together. `status` keeps what failed, and `abi` has the functions.
 //!
 //! **Who checks**: this crate. Handles are looked up, and ranges are within allocations when an operation is called.
 //! As with the library of the vendor, memory must stay until the operation has run.

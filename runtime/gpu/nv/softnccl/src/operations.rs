@@ -1,5 +1,5 @@
-//! What functions ask of a rank ([`Asked`]): an operation with its ranges in memory of the device. Those of a group that
-//! are of one rank are a round ([`launch`]).
+//! What functions ask of a rank ([`Asked`]): an operation with its ranges in memory of the device. Those of a group
+//! that are of one rank are a round ([`launch`]).
 
 use std::any::Any;
 use std::collections::BTreeSet;

@@ -18,8 +18,8 @@ const PAGE: usize = 4096;
 /// The memory is pinned for all contexts, and mapped.
 const PORTABLE_AND_MAPPED: u32 = 3;
 
-/// A word. Its memory stays as long as the process, since a stream may wait for it after its rank is gone, and it is not
-/// used again.
+/// A word. Its memory stays as long as the process, since a stream may wait for it after its rank is gone, and it is
+/// not used again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Word(NonNull<AtomicU64>);
 

@@ -1,5 +1,5 @@
-//! Collective operations that a stream was given and has not run ([`Flights`]). The library tells of failures only those
-//! who ask, so the completion thread of a queue asks, and ends operations whose ranks have failed or do not come.
+//! Collective operations that a stream was given and has not run ([`Flights`]). The library tells of failures only
+//! those who ask, so the completion thread of a queue asks, and ends operations whose ranks have failed or do not come.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;

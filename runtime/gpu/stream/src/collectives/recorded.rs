@@ -26,8 +26,8 @@ pub struct RecordedCollective {
 /// The channel and the operation of a request, checked as far as that depends on no rank.
 ///
 /// # Errors
-/// INVALID_ARGUMENT for a channel of another driver, UNIMPLEMENTED for a reduction that NCCL does not have, and those of
-/// [`Operation::new`].
+/// INVALID_ARGUMENT for a channel of another driver, UNIMPLEMENTED for a reduction that NCCL does not have, and those
+/// of [`Operation::new`].
 pub(crate) fn check(request: &CollectiveRequest<'_>) -> Result<(Arc<StreamChannel>, Operation)> {
     let channel: Arc<dyn Any + Send + Sync> = request.channel.clone();
     let channel = channel

@@ -14,11 +14,11 @@ mod reference;
 #[path = "../../../../../local/tests/collectives/scenario.rs"]
 mod scenario;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use vireo_hal::{
-    BufferBinding, ChannelFlags, ChannelRank, CollectiveElementType, CollectiveKind, CollectiveReduction, Timepoint,
-    WHOLE_BUFFER,
+    BufferBinding, ChannelFlags, ChannelParams, ChannelProvider, ChannelRank, CollectiveElementType, CollectiveKind,
+    CollectiveReduction, Timepoint, WHOLE_BUFFER,
 };
 
 use groups::{options, ranks};
@@ -145,5 +145,48 @@ fn send_recv_without_a_sender_is_zero_and_a_count_of_zero_is_none() {
     let received: Vec<_> =
         ends.iter().map(|(end, into)| wait(end).map(|()| contents(into)).expect("it runs")).collect();
     assert_eq!(received, [[0; 3], [7; 3]]);
-    let _ = options();
+}
+
+/// A provider of the host, which knows the rank and passes the id of rank 0 on.
+#[derive(Debug)]
+struct Provider(i32, Arc<Mutex<Vec<u8>>>);
+
+impl ChannelProvider for Provider {
+    fn default_rank_and_count(&self) -> vireo_core::status::Result<ChannelRank> {
+        Ok(ChannelRank { rank: self.0, count: 2 })
+    }
+
+    fn exchange_default_id(&self, id: &[u8]) -> vireo_core::status::Result<Vec<u8>> {
+        let mut told = self.1.lock().expect("no panic");
+        if self.0 == 0 {
+            *told = id.to_vec();
+        }
+        Ok(told.clone())
+    }
+}
+
+#[test]
+fn a_provider_of_the_host_passes_the_identity_on() {
+    let told = Arc::default();
+    let rank = |number: i32| {
+        let device = groups::device(number, options());
+        let provider: Arc<dyn ChannelProvider> = Arc::new(Provider(number, Arc::clone(&told)));
+        device.replace_channel_provider(&provider).expect("it is replaced");
+        let params = ChannelParams { rank: -1, count: -1, ..ChannelParams::default() };
+        Rank { channel: device.create_channel(rank::ANY, &params).expect("a channel"), device }
+    };
+    let ranks = [0, 1].map(rank);
+    assert_eq!(ranks[1].channel.rank_and_count(), ChannelRank { rank: 1, count: 2 });
+    let ends = ranks.each_ref().map(|rank| {
+        let number = rank.buffer(&5_u32.to_le_bytes());
+        (execute_sum(rank, &[], &number), number)
+    });
+    for (end, number) in &ends {
+        wait(end).expect("it runs");
+        assert_eq!(contents(number), 10_u32.to_le_bytes());
+    }
+    *told.lock().expect("no panic") = vec![1; 5];
+    let params = ChannelParams { rank: -1, count: -1, ..ChannelParams::default() };
+    let failure = ranks[1].device.create_channel(rank::ANY, &params).expect_err("a failure");
+    assert!(failure.message().contains("an id of 5 bytes: NCCL has ids of 128"), "{failure}");
 }
