@@ -24,6 +24,8 @@ pub mod nccl {
 
     /// The functions of the library.
     pub mod api {
+        #![expect(clippy::too_many_arguments, reason = "functions of the library have as many")]
+
         use crate::api::{ApiError, Traced};
 
         include!(concat!(env!("OUT_DIR"), "/stream/nccl_api.rs"));

@@ -168,6 +168,8 @@ pub(crate) fn launch(asked: &[Asked]) -> Outcome {
     let _current = Current::enter(cuda, comm.context)?;
     let streams: Vec<u64> = asked.iter().map(|asked| asked.stream).collect::<BTreeSet<_>>().into_iter().collect();
     let words = streams.iter().map(|stream| comm.next_round(cuda, *stream)).collect::<Outcome<Vec<_>>>()?;
+    let read: Vec<Range> = asked.iter().filter_map(|asked| asked.send).collect();
+    asked.iter().try_for_each(|asked| mark_written(cuda, asked, &read))?;
     let contribution = Contribution::Operations(asked.iter().map(Asked::bound).collect());
     let flight = Arc::new(Flight {
         comm: comm.clone(),
@@ -175,9 +177,6 @@ pub(crate) fn launch(asked: &[Asked]) -> Outcome {
         start: Mutex::new(Some((comm.begin(&formed.channel), contribution))),
         words: words.clone(),
     });
-    for asked in asked {
-        mark_written(cuda, asked)?;
-    }
     for (stream, (word, value)) in streams.iter().zip(words) {
         let stream = CuStream(*stream);
         let data = Arc::into_raw(flight.clone()).cast_mut().cast::<c_void>();
@@ -201,12 +200,10 @@ pub(crate) fn launch(asked: &[Asked]) -> Outcome {
 
 /// The driver cannot see who writes the memory that is received into. A fill before it tells its sanitizer that it is
 /// written, unless it is also read.
-fn mark_written(cuda: &Cuda, asked: &Asked) -> Outcome {
+fn mark_written(cuda: &Cuda, asked: &Asked, read: &[Range]) -> Outcome {
     let Some(recv) = asked.recv.filter(|recv| recv.length > 0) else { return Ok(()) };
-    let is_read = asked
-        .send
-        .is_some_and(|send| send.address < recv.address + recv.length && recv.address < send.address + send.length);
-    if is_read || asked.send.is_none() && asked.operation.op.kind != CollectiveKind::BROADCAST {
+    let is_read = |send: &Range| send.address < recv.address + recv.length && recv.address < send.address + send.length;
+    if read.iter().any(is_read) {
         return Ok(());
     }
     // SAFETY: the range was found in an allocation of the device.

@@ -160,7 +160,7 @@ impl deferred::Recorder for StreamRecorder {
 
     fn synchronise(&mut self, range: &BufferRef) -> Result<()> {
         // The host is coherent with what it maps, so only the range is checked: that of a slot by executions.
-        self.record(|recorder| {
+        self.attempt(|recorder| {
             let place = recorder.references.place(range, BufferUsage::empty())?;
             recorder.references.note(&place, BufferUsage::empty());
             Ok(())
@@ -172,7 +172,7 @@ impl deferred::Recorder for StreamRecorder {
     }
 
     fn collective(&mut self, request: &CollectiveRequest<'_>) -> Result<()> {
-        self.record(|recorder| recorder.record_collective(request))
+        self.attempt(|recorder| recorder.record_collective(request))
     }
 
     fn finish(mut self, _target: &Arc<dyn Target>) -> Result<Arc<Program>> {
@@ -192,9 +192,19 @@ impl deferred::Recorder for StreamRecorder {
 }
 
 impl StreamRecorder {
-    /// Records a command. One that is refused changes nothing.
+    /// Records a command that is no collective operation, so it is in a block after those.
     #[inline]
     fn record(&mut self, command: impl FnOnce(&mut StreamRecorder) -> Result<()>) -> Result<()> {
+        if !self.block.collectives.is_empty() {
+            self.end_block()?;
+            self.follows_barrier = false;
+        }
+        self.attempt(command)
+    }
+
+    /// Records something. What is refused changes nothing.
+    #[inline]
+    fn attempt(&mut self, command: impl FnOnce(&mut StreamRecorder) -> Result<()>) -> Result<()> {
         let mark = self.references.mark();
         let recorded = command(self);
         if recorded.is_err() {
@@ -247,10 +257,6 @@ impl StreamRecorder {
     /// Begins a command. It is recorded then, so nothing may fail afterwards.
     #[inline]
     pub(super) fn begin_command(&mut self) -> Result<()> {
-        if !self.block.collectives.is_empty() {
-            self.end_block()?;
-            self.follows_barrier = false;
-        }
         self.commands = self.commands.checked_add(1).ok_or_else(|| Status::out_of_range("too many commands"))?;
         if std::mem::take(&mut self.follows_barrier) {
             self.block.commands.push(Command::Barrier);

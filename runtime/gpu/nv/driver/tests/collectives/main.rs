@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 
 use vireo_hal::{
     BufferBinding, ChannelFlags, ChannelParams, ChannelProvider, ChannelRank, CollectiveElementType, CollectiveKind,
-    CollectiveReduction, Timepoint, WHOLE_BUFFER,
+    CollectiveReduction, Timepoint, UpdateFlags, WHOLE_BUFFER,
 };
 
 use groups::{options, ranks};
@@ -189,4 +189,26 @@ fn a_provider_of_the_host_passes_the_identity_on() {
     let params = ChannelParams { rank: -1, count: -1, ..ChannelParams::default() };
     let failure = ranks[1].device.create_channel(rank::ANY, &params).expect_err("a failure");
     assert!(failure.message().contains("an id of 5 bytes: NCCL has ids of 128"), "{failure}");
+}
+
+/// Commands after collective operations are after them, with and without a barrier.
+#[test]
+fn commands_that_follow_are_in_blocks_of_their_own() {
+    let ranks = ranks("follow", 2);
+    let ends = ranks.iter().map(|rank| {
+        let (total, target) = (rank.buffer(&7_u32.to_le_bytes()), rank.buffer(&[0; 4]));
+        let commands = rank.commands(1, |commands| {
+            for number in [1_u8, 2] {
+                rank.collective(commands, &SUM, (0, 4), (0, 4));
+                commands.update_buffer(&[number; 4], &rank::whole(&target), UpdateFlags::empty()).unwrap();
+                rank.barrier(commands);
+            }
+        });
+        (rank.execute(&[], &commands, &[binding(&total)]), total, target)
+    });
+    let ends: Vec<_> = ends.collect();
+    for (end, total, target) in &ends {
+        wait(end).expect("it runs");
+        assert_eq!((contents(total), contents(target)), (28_u32.to_le_bytes().to_vec(), vec![2; 4]));
+    }
 }
