@@ -60,7 +60,7 @@ pub(crate) fn call(call: impl FnOnce() -> Outcome<Part>) -> Outcome<NcclResult> 
     failure.map_or(ended, Err)
 }
 
-/// What a call adds to a group.
+/// A part that a call adds to a group.
 pub(crate) enum Part {
     /// An operation.
     Asked(Asked),

@@ -1,5 +1,5 @@
-//! What functions ask of a rank ([`Asked`]): an operation with its ranges in memory of the device. Those of a group
-//! that are of one rank are a round ([`launch`]).
+//! The requests of functions to a rank ([`Asked`]): an operation with its ranges in memory of the device. Those of a
+//! group that are of one rank are a round ([`launch`]).
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -79,7 +79,7 @@ fn reduction(op: NcclRedOp) -> Outcome<CollectiveReduction> {
 }
 
 impl Asked {
-    /// What a function asks of a rank, checked at the rank.
+    /// The request of a function to a rank, checked at the rank.
     ///
     /// # Errors
     /// INVALID_ARGUMENT for a type, reduction, peer or range that is none, and failures of the rank.
@@ -207,7 +207,8 @@ fn mark_written(cuda: &Cuda, asked: &Asked, read: &[Range]) -> Outcome {
         return Ok(());
     }
     // SAFETY: the range was found in an allocation of the device.
-    check("cuMemsetD8Async", unsafe { (cuda.fill)(recv.address, 0, recv.length, CuStream(asked.stream)) })
+    let filled = unsafe { (cuda.fill)(recv.address, 0, recv.length, CuStream(asked.stream)) };
+    check("the fill of what is received", filled)
 }
 
 /// Called by a stream that has come to a round.

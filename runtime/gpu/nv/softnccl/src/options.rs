@@ -1,4 +1,4 @@
-//! What the environment says ([`Options`]).
+//! The options that the environment has ([`Options`]).
 
 use std::sync::OnceLock;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What failed ([`Failure`]), and the gate that every function passes ([`entry`]): it keeps the last failure for
-//! programs that ask, tells it on stderr, and turns panics, which are mistakes of this library, into a status.
+//! Failures of functions ([`Failure`]), and the gate that every function passes ([`entry`]): it keeps the last failure
+//! for programs that ask, tells it on stderr, and turns panics, which are mistakes of this library, into a status.
 
 use std::ffi::{CStr, CString};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -70,7 +70,7 @@ pub fn create(
             let own = if rank == 0 { bytes_of(&own()?) } else { vec![0; UNIQUE_ID_BYTES as usize] };
             Identity::Known(identity_of(&provider.exchange_default_id(&own)?)?)
         }
-        // A rank alone has nobody to tell.
+        // A rank alone tells no other one.
         None if count == 1 => Identity::Known(own()?),
         None => Identity::Told(collectives.channel(params)?, Box::new(collectives.clone()), rank),
     };

@@ -39,7 +39,7 @@ struct State {
     handle: NcclComm,
     /// The rank and the number of ranks, once they are known.
     place: Option<ChannelRank>,
-    /// What its thread has yet to do before operations may be given.
+    /// The number of things that its thread has yet to do before operations may be given.
     busy: u32,
     /// When operations were given that the library has not begun.
     launching: Option<Instant>,
@@ -152,7 +152,7 @@ impl Communicator {
                 None => state.handle,
             }
         };
-        // What a queue has given goes first.
+        // The operations that a queue has given go first.
         self.wait(parent, self.limit)?;
         let (mut comm, mut config) = (NcclComm(0), config());
         // SAFETY: the rank is alive, and the pointers are to values.

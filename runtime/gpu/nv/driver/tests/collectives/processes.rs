@@ -16,7 +16,7 @@ use crate::{execute_sum, wait};
 /// The meeting and the role of a process that a test started.
 const VARIABLE: &str = "CUDA_COLLECTIVES_TEST_MEETING";
 
-/// What the second rank does.
+/// The meeting of the second rank, in a process of it.
 fn role() -> Option<String> {
     std::env::var(VARIABLE).ok()
 }
