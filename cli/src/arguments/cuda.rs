@@ -35,6 +35,10 @@ pub struct CudaArguments {
     /// processor, anything else is the path of a library or of a folder with one.
     #[arg(long, value_name = "DRIVER", default_value = "library", value_parser = driver)]
     pub cuda_driver: CudaDriver,
+    /// The library of collective operations of `cuda` devices, NCCL, or a folder with it. Otherwise it is that of the
+    /// system, and with `--cuda_driver=software` NCCL in software.
+    #[arg(long, value_name = "PATH")]
+    pub cuda_nccl: Option<PathBuf>,
     /// When to execute command buffers as CUDA graphs.
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Graphs::Auto)]
     pub cuda_use_graphs: Graphs,
@@ -88,6 +92,7 @@ impl CudaArguments {
         CudaConfig {
             library,
             library_paths,
+            nccl_paths: self.cuda_nccl.iter().cloned().collect(),
             graphs,
             pools: self.cuda_async_allocations,
             default_index: of_launcher.unwrap_or(self.cuda_default_index),

@@ -18,7 +18,9 @@ fn free_port() -> u16 {
 /// A rank, started with these flags and variables.
 fn start(device: &str, function: &str, input: &str, meeting: &str, variables: &[(&str, String)]) -> Child {
     let mut command = command();
-    command.args(["run", "--module=collectives.vmfb"]);
+    // Ranks on GPUs run on the software driver, and NCCL in software.
+    let module = if device.starts_with("cuda") { "collectives_cuda.vmfb" } else { "collectives.vmfb" };
+    command.args(["run", "--cuda_driver=software", &format!("--module={module}")]);
     command.args([format!("--device={device}"), format!("--function={function}"), format!("--input={input}")]);
     command.arg(format!("--collectives={meeting}")).envs(variables.iter().cloned());
     command.current_dir(fixtures()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -68,7 +70,7 @@ fn ranks_are_processes() {
         ("forward", ["3xf32=1,2,3", "3xf32=4,5,6"], ["3xf32=0 0 0", "3xf32=1 2 3"]),
     ];
     for (function, inputs, expected) in cases {
-        for device in ["local-sync", "local-task"] {
+        for device in ["local-sync", "local-task", "cuda"] {
             assert_eq!(run(device, function, &inputs), expected, "{function} on {device}");
         }
     }
@@ -76,8 +78,10 @@ fn ranks_are_processes() {
 
 #[test]
 fn programs_split_their_ranks() {
-    let results = run("local-task", "pairs", &["2xi32=1,-1", "2xi32=7,8", "2xi32=3,-3", "2xi32=5,9"]);
-    assert_eq!(results, ["2xi32=3 -1", "2xi32=7 9", "2xi32=3 -1", "2xi32=7 9"]);
+    for device in ["local-task", "cuda"] {
+        let results = run(device, "pairs", &["2xi32=1,-1", "2xi32=7,8", "2xi32=3,-3", "2xi32=5,9"]);
+        assert_eq!(results, ["2xi32=3 -1", "2xi32=7 9", "2xi32=3 -1", "2xi32=7 9"], "{device}");
+    }
 }
 
 #[test]
@@ -120,4 +124,12 @@ fn flags_that_tell_no_rank() {
     assert!(outcome.code != 0 && outcome.stderr.contains("expected tcp://HOST:PORT"), "{}", outcome.stderr);
     let outcome = run("--device=local-sync");
     assert!(outcome.code != 0 && outcome.stderr.contains("a channel without rank and count"), "{}", outcome.stderr);
+}
+
+#[test]
+fn nccl_that_is_not_there_names_what_was_looked_for() {
+    let flags = ["--device=cuda", "--cuda_driver=software", "--cuda_nccl=/no/such/libnccl.so.2"];
+    let module = ["run", "--module=collectives_cuda.vmfb", "--function=sum", "--input=4xf32=1"];
+    let outcome = vireo(&fixtures(), module.into_iter().chain(flags).chain(["--collectives=process://x,0,1"]));
+    assert!(outcome.code != 0 && outcome.stderr.contains("/no/such/libnccl.so.2"), "{}", outcome.stderr);
 }

@@ -92,6 +92,7 @@ fn table(api: &Api, library: &Library) -> TokenStream {
             (Some(quote!(, u32)), Some(finder))
         }
     };
+    let find = matches!(library.finder, Finder::Dlsym).then(|| find(library));
     let (file_names, names_of_file) = (format_ident!("{}_LIBRARY_NAMES", library.name.to_uppercase()), &library.names);
     let promise = format!(
         " `find` returns addresses of the functions of these names in a library of {} that stays loaded.",
@@ -128,6 +129,31 @@ fn table(api: &Api, library: &Library) -> TokenStream {
                 missing.retain(|symbol| symbol.required);
                 let (#(Some(#required),)*) = (#(#required,)*) else { return Err(missing); };
                 Ok(Self { #(#required,)* #(#optional,)* })
+            }
+
+            #find
+        }
+    }
+}
+
+/// The look-up of a function of the table, as the loader of the system does it in a library.
+fn find(library: &Library) -> TokenStream {
+    let arms = library.symbols.iter().map(|symbol| {
+        let name = format_ident!("{}", symbol.function.name);
+        let text = Literal::byte_string(symbol.function.name.as_bytes());
+        let address = quote!(std::ptr::NonNull::new(function as *mut std::ffi::c_void));
+        if symbol.required {
+            quote!(#text => { let function = self.#name; #address })
+        } else {
+            quote!(#text => self.#name.and_then(|function| #address))
+        }
+    });
+    quote! {
+        /// The address of a function by its name.
+        pub fn find(&self, name: &std::ffi::CStr) -> Option<std::ptr::NonNull<std::ffi::c_void>> {
+            match name.to_bytes() {
+                #(#arms,)*
+                _ => None,
             }
         }
     }

@@ -14,7 +14,8 @@ use crate::load::Spec;
 use crate::model::api::{Api, Call, Library};
 use crate::model::hal::LayoutType;
 
-/// `stream/api.rs`, the trait and the wrapper, and `stream/cuda.rs`, the implementation.
+/// `stream/api.rs`, the trait and the wrapper, and `stream/cuda.rs`, the implementation; for an API whose failures name
+/// an interface, the trait is in a file of that name.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let apis = spec.apis.values().filter(|api| !api.calls.is_empty());
     let files = apis.flat_map(|api| {
@@ -22,7 +23,8 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         let library = api.libraries.iter().find(|library| library.symbols.iter().any(|symbol| is_of(symbol, api)));
         let implementation =
             library.map(|library| source(&format!("stream/{}.rs", api.name), origin, implementation(api, library)));
-        [Some(source("stream/api.rs", origin, interface(api))), implementation]
+        let stem = interface_name(api).unwrap_or("api");
+        [Some(source(&format!("stream/{stem}.rs"), origin, interface(api))), implementation]
     });
     files.flatten().collect()
 }
@@ -31,12 +33,24 @@ fn is_of(symbol: &crate::model::api::Symbol, api: &Api) -> bool {
     api.calls[0].symbol.function.name == symbol.function.name
 }
 
+/// The name of the interface, if it is not that of libraries with streams.
+fn interface_name(api: &Api) -> Option<&str> {
+    api.failures.as_ref().and_then(|failures| failures.interface.as_deref())
+}
+
+/// The trait of the interface.
+fn trait_name(api: &Api) -> Ident {
+    interface_name(api).map_or_else(|| format_ident!("StreamApi"), type_ident)
+}
+
 /// The signature of a call.
 struct Signature {
     name: Ident,
     args: Vec<(Ident, TokenStream)>,
     /// The types of what it returns.
     results: Vec<TokenStream>,
+    /// Whether it may fail.
+    fails: bool,
     doc: TokenStream,
 }
 
@@ -58,16 +72,26 @@ fn signature(api: &Api, call: &Call) -> Signature {
         let text = format!(" HIP differs: {text}");
         quote!(#[doc = ""] #[doc = #text])
     });
+    let fails = api.returns_status(&call.symbol.function);
+    if !fails {
+        results = call.symbol.function.result.iter().map(|result| layouts::ty(result, scope)).collect();
+    }
+    let errors = fails.then(|| {
+        quote! {
+            ///
+            /// # Errors
+            /// Those of the function.
+        }
+    });
     Signature {
         name: format_ident!("{}", call.name),
         args,
         results,
+        fails,
         doc: quote! {
             #(#[doc = #lines])*
             #differs
-            ///
-            /// # Errors
-            /// Those of the function.
+            #errors
             ///
             /// # Safety
             /// Handles are of this library and are alive, and addresses are valid for what the function does, also
@@ -78,11 +102,12 @@ fn signature(api: &Api, call: &Call) -> Signature {
 
 impl Signature {
     fn result(&self) -> TokenStream {
-        match self.results.as_slice() {
+        let value = match self.results.as_slice() {
             [] => quote!(()),
             [one] => one.clone(),
             several => quote!((#(#several),*)),
-        }
+        };
+        if self.fails { quote!(Result<#value, ApiError>) } else { value }
     }
 
     fn parameters(&self) -> TokenStream {
@@ -110,7 +135,7 @@ fn interface(api: &Api) -> TokenStream {
         quote! {
             #origin
             #doc
-            unsafe fn #name(&self, #parameters) -> Result<#result, ApiError>;
+            unsafe fn #name(&self, #parameters) -> #result;
         }
     });
     let traced = api.calls.iter().map(|call| {
@@ -120,37 +145,62 @@ fn interface(api: &Api) -> TokenStream {
         let shown: Vec<String> = signature.args.iter().map(|(name, _)| format!("{name}={{{name}:?}}")).collect();
         let shown = shown.join(", ");
         let safety = comment("SAFETY: the caller vouches for handles and addresses.");
+        let failure = if signature.fails { quote!(outcome.as_ref().err()) } else { quote!(None) };
         quote! {
-            unsafe fn #name(&self, #parameters) -> Result<#result, ApiError> {
+            unsafe fn #name(&self, #parameters) -> #result {
                 let started = std::time::Instant::now();
                 #safety
                 let outcome = unsafe { self.api.#name(#names) };
-                self.tracer.call(#text, started, format_args!(#shown), outcome.as_ref().err());
+                self.tracer.call(#text, started, format_args!(#shown), #failure);
                 outcome
             }
         }
     });
-    let groups = groups(api).into_iter().map(|name| {
-        let (variant, doc) = (type_ident(name), format!(" {}.", name[..1].to_uppercase() + &name[1..]));
-        quote!(#[doc = #doc] #variant)
+    let groups: Vec<TokenStream> = groups(api)
+        .into_iter()
+        .map(|name| {
+            let (variant, doc) = (type_ident(name), format!(" {}.", name[..1].to_uppercase() + &name[1..]));
+            quote!(#[doc = #doc] #variant)
+        })
+        .collect();
+    let has_groups = !groups.is_empty();
+    let group_type = has_groups.then(|| {
+        quote! {
+            /// Calls that a driver works without if one of them is missing.
+            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            pub enum CallGroup { #(#groups,)* }
+        }
     });
-    quote! {
-        /// Calls that a driver works without if one of them is missing.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum CallGroup { #(#groups,)* }
-
-        /// The functions of a library with streams.
-        pub trait StreamApi: Send + Sync + 'static {
+    let has = has_groups.then(|| {
+        quote! {
             /// Whether the library has all functions of a group.
             fn has(&self, group: CallGroup) -> bool;
+        }
+    });
+    let traced_has = has_groups.then(|| {
+        quote! {
+            fn has(&self, group: CallGroup) -> bool {
+                self.api.has(group)
+            }
+        }
+    });
+    let name = trait_name(api);
+    let doc = match api.libraries.first().filter(|_| interface_name(api).is_some()) {
+        Some(library) => format!(" The functions of {}.", library.title),
+        None => " The functions of a library with streams.".to_string(),
+    };
+    quote! {
+        #group_type
+
+        #[doc = #doc]
+        pub trait #name: Send + Sync + 'static {
+            #has
 
             #(#methods)*
         }
 
-        impl<A: StreamApi> StreamApi for Traced<A> {
-            fn has(&self, group: CallGroup) -> bool {
-                self.api.has(group)
-            }
+        impl<A: #name> #name for Traced<A> {
+            #traced_has
 
             #(#traced)*
         }
@@ -190,8 +240,23 @@ fn implementation(api: &Api, library: &Library) -> TokenStream {
         let members = members.map(|call| format_ident!("{}", call.name));
         quote!(CallGroup::#variant => #(self.#members.is_some())&&*)
     });
+    let groups: Vec<TokenStream> = groups.collect();
+    let has = (!groups.is_empty()).then(|| {
+        quote! {
+            fn has(&self, group: CallGroup) -> bool {
+                match group { #(#groups,)* }
+            }
+        }
+    });
+    let interface = trait_name(api);
     let least = api.calls.iter().filter(|call| call.required).filter_map(|call| call.symbol.version).max();
-    let least = Literal::u32_unsuffixed(least.unwrap_or_default());
+    let least = least.map(|least| {
+        let least = Literal::u32_unsuffixed(least);
+        quote! {
+            /// The oldest version of the library that has all functions that a driver needs.
+            pub const LEAST_VERSION: i32 = #least;
+        }
+    });
     let methods = api.calls.iter().map(|call| method(api, call));
     let classes = classes(api, &functions);
     quote! {
@@ -217,16 +282,13 @@ fn implementation(api: &Api, library: &Library) -> TokenStream {
             }
         }
 
-        impl StreamApi for #functions {
-            fn has(&self, group: CallGroup) -> bool {
-                match group { #(#groups,)* }
-            }
+        impl #interface for #functions {
+            #has
 
             #(#methods)*
         }
 
-        /// The oldest version of the library that has all functions that a driver needs.
-        pub const LEAST_VERSION: i32 = #least;
+        #least
 
         #classes
     }
@@ -271,9 +333,17 @@ fn method(api: &Api, call: &Call) -> TokenStream {
     } else {
         quote!(let Some(entry_point) = self.#name else { return Err(ApiError::missing(#text)); };)
     };
+    if !signature.fails {
+        return quote! {
+            unsafe fn #name(&self, #parameters) -> #result {
+                #safety
+                unsafe { (self.#name)(#(#args),*) }
+            }
+        };
+    }
     quote! {
         #[inline]
-        unsafe fn #name(&self, #parameters) -> Result<#result, ApiError> {
+        unsafe fn #name(&self, #parameters) -> #result {
             #function
             #(#places)*
             #safety
@@ -310,24 +380,30 @@ fn classes(api: &Api, functions: &Ident) -> TokenStream {
         quote!(#code::#value)
     };
     let pending = value(&failures.pending);
-    let lost = failures.lost.iter().map(value);
+    let lost: Vec<TokenStream> = failures.lost.iter().map(value).collect();
+    let lost = (!lost.is_empty()).then(|| quote!(#(#lost)|* => FailureKind::Lost,));
     let arms = failures.statuses.iter().map(|(status, names)| {
         let (status, names) = (type_ident(status), names.iter().map(value));
         quote!(#(#names)|* => FailureKind::Status(StatusCode::#status))
     });
-    quote! {
-        impl #functions {
-            /// The texts of the library for a status, which it keeps.
-            pub(crate) fn texts(&self, status: #code) -> [Option<*const std::ffi::c_char>; #count] {
-                [#(#texts.map(|text| text.cast())),*]
+    let texts = (!failures.texts.is_empty()).then(|| {
+        quote! {
+            impl #functions {
+                /// The texts of the library for a status, which it keeps.
+                pub(crate) fn texts(&self, status: #code) -> [Option<*const std::ffi::c_char>; #count] {
+                    [#(#texts.map(|text| text.cast())),*]
+                }
             }
         }
+    });
+    quote! {
+        #texts
 
         /// The meaning of a status for a driver.
         pub fn failure_kind(status: #code) -> FailureKind {
             match status {
                 #pending => FailureKind::Pending,
-                #(#lost)|* => FailureKind::Lost,
+                #lost
                 #(#arms,)*
                 _ => FailureKind::Status(StatusCode::Internal),
             }

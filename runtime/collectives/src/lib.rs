@@ -31,7 +31,7 @@ use vireo_core::status;
 use vireo_hal as hal;
 
 pub use channel::{GroupChannel, Ticket};
-pub use operation::{MAX_OPERATIONS, MAX_RANKS, Needs, Operation};
+pub use operation::{MAX_OPERATIONS, MAX_RANKS, Needs, Operation, Peers, reduces};
 pub use options::{CollectiveOptions, DEFAULT_LIMIT, Meeting};
 pub use provider::Collectives;
 pub use span::{BoundOperation, Contribution, Span};

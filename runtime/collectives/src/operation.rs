@@ -36,9 +36,11 @@ pub struct Needs {
 
 /// The ranks that a transfer sends to and receives from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Peers {
-    pub(crate) to: Option<u32>,
-    pub(crate) from: Option<u32>,
+pub struct Peers {
+    /// The rank that it sends to.
+    pub to: Option<u32>,
+    /// The rank that it receives from.
+    pub from: Option<u32>,
 }
 
 impl Operation {
@@ -70,7 +72,7 @@ impl Operation {
     }
 
     /// Bytes of an element.
-    pub(crate) fn element_size(&self) -> u64 {
+    pub fn element_size(&self) -> u64 {
         // `new` has checked the type.
         byte_size(self.op.element_type).unwrap_or(1)
     }
@@ -91,7 +93,7 @@ impl Operation {
     }
 
     /// The ranks that a transfer sends to and receives from; none for other kinds.
-    pub(crate) fn peers(&self) -> Peers {
+    pub fn peers(&self) -> Peers {
         let half = |half: u32| if half == 0xFFFF { None } else { Some(half) };
         match self.op.kind {
             CollectiveKind::SEND => Peers { to: Some(self.param), from: None },
@@ -99,6 +101,33 @@ impl Operation {
             CollectiveKind::SEND_RECV => Peers { to: half(self.param & 0xFFFF), from: half(self.param >> 16) },
             _ => Peers::default(),
         }
+    }
+
+    /// The operation at `rank` of `count` ranks, for ranges to send and to receive of so many bytes.
+    ///
+    /// The compiler of IREE 3.13 counts the elements that a gather writes, where the header of IREE, and older
+    /// compilers, count those that each rank sends. Ranges of that size make no other sense, so the count is corrected.
+    ///
+    /// # Errors
+    /// OUT_OF_RANGE for a range that is too short, and those of [`Operation::needs`].
+    pub fn at(mut self, rank: u32, count: u32, send: Option<u64>, recv: Option<u64>) -> Result<Operation> {
+        let (written, ranks) = (self.bytes(), u64::from(count));
+        let counts_written = self.op.kind == CollectiveKind::ALL_GATHER
+            && self.element_count.is_multiple_of(ranks)
+            && recv == Some(written)
+            && send == Some(written / ranks);
+        if counts_written {
+            self.element_count /= ranks;
+        }
+        let needs = self.needs(rank, count)?;
+        for (side, given, needed) in [("send", send, needs.send), ("receive", recv, needs.recv)] {
+            let Some(needed) = needed.filter(|needed| *needed > 0) else { continue };
+            let length = given.unwrap_or(0);
+            if length < needed {
+                return Err(Status::out_of_range(format!("{self}: {length} bytes to {side}, expected {needed}")));
+            }
+        }
+        Ok(self)
     }
 
     /// The bytes that it needs at `rank` of `count` ranks.
@@ -145,7 +174,7 @@ impl Operation {
 }
 
 /// Whether operations of a kind reduce.
-fn reduces(kind: CollectiveKind) -> bool {
+pub fn reduces(kind: CollectiveKind) -> bool {
     matches!(kind, CollectiveKind::ALL_REDUCE | CollectiveKind::REDUCE | CollectiveKind::REDUCE_SCATTER)
 }
 

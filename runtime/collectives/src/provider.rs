@@ -1,6 +1,7 @@
 //! The collectives of a device ([`Collectives`]): creates the channels that programs ask for, as its options say.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use crate::channel::GroupChannel;
 use crate::hal::{ChannelParams, ChannelProvider, ChannelRank};
@@ -45,21 +46,31 @@ impl Collectives {
         *self.provider.lock().unwrap_or_else(PoisonError::into_inner) = Some(provider.clone());
     }
 
+    /// The provider of the host, if there is one.
+    pub fn provider(&self) -> Option<Arc<dyn ChannelProvider>> {
+        self.provider.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How long ranks wait for each other.
+    pub fn limit(&self) -> Duration {
+        self.shared.options.as_ref().map_or(DEFAULT_LIMIT, |options| options.limit)
+    }
+
     /// Creates a channel.
     ///
     /// # Errors
     /// INVALID_ARGUMENT for a rank that is not one, or others than the group has; FAILED_PRECONDITION if the rank is
     /// not known; failures of a provider.
     pub fn channel(&self, params: &ChannelParams) -> Result<Arc<GroupChannel>> {
-        let provider = self.provider.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let (rank, count) = self.rank_and_count(params, provider.as_deref())?;
+        let provider = self.provider();
+        let (rank, count) = self.rank_and_count(params)?;
         let mut id = params.id.clone();
         if id.is_empty()
             && let Some(provider) = &provider
         {
             id = provider.exchange_default_id(&[])?;
         }
-        let limit = self.shared.options.as_ref().map_or(DEFAULT_LIMIT, |options| options.limit);
+        let limit = self.limit();
         let transport = match self.shared.options.as_ref().map(|options| &options.meeting) {
             None => in_process::join(&group_id("", &id, &params.group), rank, count, limit),
             Some(Meeting::Process(name)) => in_process::join(&group_id(name, &id, &params.group), rank, count, limit),
@@ -74,13 +85,18 @@ impl Collectives {
     }
 
     /// The rank and count of a channel: those that the program says, or else those of the provider or of the options.
-    fn rank_and_count(&self, params: &ChannelParams, provider: Option<&dyn ChannelProvider>) -> Result<(u32, u32)> {
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT for a rank that is not one; FAILED_PRECONDITION if the rank is not known; failures of a
+    /// provider.
+    pub fn rank_and_count(&self, params: &ChannelParams) -> Result<(u32, u32)> {
+        let provider = self.provider();
         let ChannelParams { rank, count, .. } = *params;
         if (rank < 0) != (count < 0) {
             let message = format!("a channel of rank {rank} of {count}: expected both or neither");
             return Err(Status::invalid_argument(message));
         }
-        let (rank, count) = match (rank >= 0, provider, &self.shared.options) {
+        let (rank, count) = match (rank >= 0, &provider, &self.shared.options) {
             (true, _, _) => (rank, count),
             (false, Some(provider), _) => {
                 let ChannelRank { rank, count } = provider.default_rank_and_count()?;

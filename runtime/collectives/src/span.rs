@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use crate::agreement::Facts;
-use crate::hal::{Buffer, CollectiveKind, buffer_read, buffer_write};
-use crate::operation::{MAX_OPERATIONS, Needs, Operation};
+use crate::hal::{Buffer, buffer_read, buffer_write};
+use crate::operation::{MAX_OPERATIONS, Operation};
 use crate::status::{Result, Status};
 
 /// A range of a buffer. It holds the buffer.
@@ -77,33 +77,11 @@ impl Span {
 }
 
 impl BoundOperation {
-    /// The compiler of IREE 3.13 counts the elements that a gather writes, where the header of IREE, and older
-    /// compilers, count those that each rank sends. Ranges of that size make no other sense, so the count is corrected.
-    fn with_elements_of_one_rank(mut self, count: u32) -> BoundOperation {
-        let (written, count) = (self.operation.bytes(), u64::from(count));
+    /// The operation at a rank, where its ranges fit.
+    fn at(self, rank: u32, count: u32) -> Result<BoundOperation> {
         let length = |span: &Option<Span>| span.as_ref().map(|span| span.length);
-        let counts_written = self.operation.op.kind == CollectiveKind::ALL_GATHER
-            && self.operation.element_count.is_multiple_of(count)
-            && length(&self.recv) == Some(written)
-            && length(&self.send) == Some(written / count);
-        if counts_written {
-            self.operation.element_count /= count;
-        }
-        self
-    }
-
-    /// Checks the operation and its ranges at a rank.
-    fn check(&self, rank: u32, count: u32) -> Result<()> {
-        let Needs { send, recv } = self.operation.needs(rank, count)?;
-        for (side, span, needed) in [("send", &self.send, send), ("receive", &self.recv, recv)] {
-            let Some(needed) = needed.filter(|needed| *needed > 0) else { continue };
-            let given = span.as_ref().map_or(0, |span| span.length);
-            if given < needed || span.is_none() {
-                let message = format!("{}: {given} bytes to {side}, expected {needed}", self.operation);
-                return Err(Status::out_of_range(message));
-            }
-        }
-        Ok(())
+        let operation = self.operation.at(rank, count, length(&self.send), length(&self.recv))?;
+        Ok(BoundOperation { operation, ..self })
     }
 }
 
@@ -111,17 +89,14 @@ impl Contribution {
     /// Checks it at a rank: one with a mistake becomes a failure, which all ranks get to know.
     pub(crate) fn checked(self, rank: u32, count: u32) -> Contribution {
         let Contribution::Operations(operations) = self else { return self };
-        let correct = |operation: BoundOperation| operation.with_elements_of_one_rank(count);
-        let operations: Vec<BoundOperation> = operations.into_iter().map(correct).collect();
-        let outcome = if operations.len() > MAX_OPERATIONS {
+        if operations.len() > MAX_OPERATIONS {
             let message =
                 format!("{} operations without a barrier: expected at most {MAX_OPERATIONS}", operations.len());
-            Err(Status::resource_exhausted(message))
-        } else {
-            operations.iter().try_for_each(|operation| operation.check(rank, count))
-        };
-        match outcome {
-            Ok(()) => Contribution::Operations(operations),
+            return Contribution::Failed(Status::resource_exhausted(message));
+        }
+        let at_rank = operations.into_iter().map(|operation| operation.at(rank, count));
+        match at_rank.collect::<Result<Vec<BoundOperation>>>() {
+            Ok(operations) => Contribution::Operations(operations),
             Err(status) => Contribution::Failed(status),
         }
     }

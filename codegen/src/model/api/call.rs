@@ -28,6 +28,7 @@ struct RawCall {
 #[serde(deny_unknown_fields)]
 struct RawFailures {
     failures: String,
+    interface: Option<String>,
     doc: String,
     pending: String,
     texts: Vec<String>,
@@ -117,6 +118,7 @@ fn one(api: &Api, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Failur
     }
     Some(Failures {
         code: raw.failures,
+        interface: raw.interface,
         pending: raw.pending,
         texts: raw.texts,
         statuses: raw.statuses,

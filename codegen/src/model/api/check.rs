@@ -21,13 +21,14 @@ impl Api {
         }
     }
 
-    pub(super) fn check_function(&self, function: &Function, diagnostics: &mut Diagnostics) {
+    /// The types of a function exist. Functions of libraries may take structs by value, callbacks take none.
+    pub(super) fn check_function(&self, function: &Function, takes_structs: bool, diagnostics: &mut Diagnostics) {
         let args = function.args.iter().map(|(name, ty)| (name.as_str(), ty));
         for (name, ty) in args.chain(function.result.iter().map(|ty| ("result", ty))) {
             let by_value = ty.measure(&|ty| self.declared(ty)).is_some();
-            // A struct by value has a calling convention of its own; none is needed.
-            let layout = matches!(ty, LayoutType::Layout(name) if matches!(self.plain(name), Some(Plain::Layout(_))));
-            if !by_value || layout {
+            let is_struct =
+                matches!(ty, LayoutType::Layout(name) if matches!(self.plain(name), Some(Plain::Layout(_))));
+            if !by_value || is_struct && !takes_structs {
                 let message =
                     format!("`{name}` is `{ty}`: expected an integer, a pointer or the name of a code or handle");
                 diagnostics.unknown(&function.origin, ty.name().unwrap_or_default(), message, self.names());

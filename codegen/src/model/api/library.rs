@@ -223,7 +223,7 @@ impl Api {
                 self.check_headers(name, &library.origin, diagnostics);
             }
             for symbol in &library.symbols {
-                self.check_function(&symbol.function, diagnostics);
+                self.check_function(&symbol.function, true, diagnostics);
             }
             self.check_refusal(library, diagnostics);
         }

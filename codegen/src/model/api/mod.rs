@@ -39,7 +39,7 @@ impl Api {
                 layout.check(&|ty| api.declared(ty), &known, &folder, diagnostics);
             }
             for function in &file.functions {
-                api.check_function(function, diagnostics);
+                api.check_function(function, false, diagnostics);
             }
         }
         api.check_libraries(diagnostics);

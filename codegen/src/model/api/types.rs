@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::diag::Origin;
-use crate::model::hal::{Form, Function, Layout, Numbers, SpecFile};
+use crate::model::hal::{Form, Function, Layout, LayoutType, Numbers, SpecFile};
 use crate::model::int::Int;
 
 /// Every entry of a folder of `spec/api/`.
@@ -186,6 +186,8 @@ pub struct Call {
 pub struct Failures {
     /// The code of statuses.
     pub code: String,
+    /// The name of the interface with the calls, if it is not that of libraries with streams.
+    pub interface: Option<String>,
     /// The status of work that has not ended.
     pub pending: String,
     /// The calls that return texts for a status.
@@ -412,6 +414,12 @@ impl Api {
     pub(super) fn names(&self) -> Vec<&str> {
         let words = self.words.iter().map(|word| word.name.as_str());
         self.files.iter().flat_map(SpecFile::names).map(|(name, _)| name).chain(words).collect()
+    }
+
+    /// Whether a function returns a status of the failures.
+    pub fn returns_status(&self, function: &Function) -> bool {
+        let code = self.failures.as_ref().map(|failures| LayoutType::Layout(failures.code.clone()));
+        code.is_none() || function.result == code
     }
 
     /// The functions of all libraries.

@@ -2,17 +2,18 @@
 //! submission of a queue.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::allocator::StreamAllocator;
+use crate::collectives::{self, CollectivesLibrary, LibrarySource};
 use crate::command_buffer::{StreamCommandBuffer, StreamRecorder, StreamsCommandBuffer, Target};
 use crate::context::{Context, LaunchLimits};
 use crate::executable::{Export, LoadedKernel, StreamExecutable, StreamExecutableCache};
 use crate::hal::{
-    AllocaFlags, Allocator, Buffer, BufferParams, CommandBuffer, CommandBufferMode, CommandCategory, Device,
-    DeviceCapabilities, DeviceCapabilityBits, Executable, ExecutableCache, ExecutableFunction, GpuQueryCategory,
-    GpuQueryKey, OptionalMethod, Pool, QueryCategory, QueryKey, QueueAffinity, QueueOperation, Semaphore,
-    SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint, TopologyEdge,
+    AllocaFlags, Allocator, Buffer, BufferParams, Channel, ChannelParams, ChannelProvider, CommandBuffer,
+    CommandBufferMode, CommandCategory, Device, DeviceCapabilities, DeviceCapabilityBits, Executable, ExecutableCache,
+    ExecutableFunction, GpuQueryCategory, GpuQueryKey, OptionalMethod, Pool, QueryCategory, QueryKey, QueueAffinity,
+    QueueOperation, Semaphore, SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint, TopologyEdge,
 };
 use crate::hal_driver::device_queue::{HostWorkers, Owner, SubmissionPoint};
 use crate::hal_driver::device_state::{DeviceState, device_state_methods};
@@ -44,6 +45,10 @@ impl Target for ContextTarget {
     fn limits(&self) -> LaunchLimits {
         self.0.limits
     }
+
+    fn context(&self) -> &Arc<Context> {
+        &self.0
+    }
 }
 
 /// A GPU of a device.
@@ -66,6 +71,10 @@ pub struct StreamDevice {
     staging: Arc<StagingSlots>,
     zeroed_transients: bool,
     native_code: bool,
+    /// Where the library of collective operations is from, and whether its calls are traced.
+    collectives: (LibrarySource, bool),
+    /// The library, once a channel was created.
+    collectives_library: OnceLock<Result<Arc<CollectivesLibrary>>>,
 }
 
 impl StreamDevice {
@@ -87,8 +96,10 @@ impl StreamDevice {
         let physical = contexts.iter().enumerate().map(physical).collect::<Result<Vec<_>>>()?;
         let memory = TransientMemory::new(own_memory.clone());
         let memory = if options.zeroed_transients { memory.zeroed() } else { memory };
+        let mut state = DeviceState::new(id, memory);
+        state.collectives = options.collectives.clone();
         Ok(StreamDevice {
-            state: DeviceState::new(id, memory),
+            state,
             contexts,
             physical,
             workers: Arc::new(HostWorkers::new("stream")),
@@ -96,6 +107,8 @@ impl StreamDevice {
             staging: Arc::default(),
             zeroed_transients: options.zeroed_transients,
             native_code: options.native_code,
+            collectives: (options.collectives_library.clone(), options.trace_collectives),
+            collectives_library: OnceLock::new(),
         })
     }
 
@@ -145,7 +158,14 @@ impl Device for StreamDevice {
     device_state_methods!();
 
     fn supports(&self, method: &str) -> bool {
-        self.state.supports(method, &[OptionalMethod::DeviceQueuePoolBackend, OptionalMethod::ExecutableLookupGlobal])
+        let more = [
+            OptionalMethod::CommandBufferCollective,
+            OptionalMethod::DeviceCreateChannel,
+            OptionalMethod::DeviceQueuePoolBackend,
+            OptionalMethod::DeviceReplaceChannelProvider,
+            OptionalMethod::ExecutableLookupGlobal,
+        ];
+        self.state.supports(method, &more)
     }
 
     fn trim(&self) -> Result<()> {
@@ -189,6 +209,20 @@ impl Device for StreamDevice {
 
     fn refine_topology_edge(&self, _target: &Arc<dyn Device>, edge: TopologyEdge) -> Result<TopologyEdge> {
         Ok(edge)
+    }
+
+    fn create_channel(&self, queue_affinity: QueueAffinity, params: &ChannelParams) -> Result<Arc<dyn Channel>> {
+        let (source, trace) = &self.collectives;
+        // SAFETY: the library is that of the system, one that the user named for this, or part of the program; it is
+        // trusted like the driver library.
+        let library = self.collectives_library.get_or_init(|| unsafe { CollectivesLibrary::load(source, *trace) });
+        let context = self.queue(queue_affinity).0.target.context();
+        Ok(collectives::create(library.as_ref().map_err(Clone::clone)?, context, &self.state.collectives, params)?)
+    }
+
+    fn replace_channel_provider(&self, new_provider: &Arc<dyn ChannelProvider>) -> Result<()> {
+        self.state.collectives.replace_provider(new_provider);
+        Ok(())
     }
 
     fn create_command_buffer(

@@ -17,3 +17,29 @@ pub mod api {
 pub mod stream_executable {
     include!(concat!(env!("OUT_DIR"), "/schema/stream_executable.rs"));
 }
+
+/// NCCL, and the libraries that have its functions.
+pub mod nccl {
+    use vireo_cuda::nccl::{result, types};
+
+    /// The functions of the library.
+    pub mod api {
+        #![expect(clippy::too_many_arguments, reason = "functions of the library have as many")]
+
+        use crate::api::{ApiError, Traced};
+
+        include!(concat!(env!("OUT_DIR"), "/stream/nccl_api.rs"));
+    }
+
+    /// The functions of a library that was loaded.
+    pub mod calls {
+        use vireo_cuda::nccl::nccl_symbols;
+
+        use super::api::NcclApi;
+        use crate::api::{ApiError, FailureKind};
+        use crate::collectives::failed;
+        use crate::status::StatusCode;
+
+        include!(concat!(env!("OUT_DIR"), "/stream/nccl.rs"));
+    }
+}

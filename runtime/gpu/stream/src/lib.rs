@@ -3,9 +3,9 @@
 //!
 //! `api` has the errors of functions and their observer, `context` the context of a GPU and its loss, `handles` what
 //! the library makes, which ends when it is dropped, and `memory` buffers that GPUs reach. `executable` reads and loads
-//! executables, `command_buffer` records commands as what streams are given or graphs are made of, `queue` gives
-//! streams what is submitted and completes it. `allocator`, `device` and `driver` implement the objects of
-//! the HAL.
+//! executables, `collectives` are the ranks of NCCL, `command_buffer` records commands as what streams are given or
+//! graphs are made of, `queue` gives streams what is submitted and completes it. `library_file` opens libraries.
+//! `allocator`, `device` and `driver` implement the objects of the HAL.
 //!
 //! **Who checks**: readers of files check all they use. Queues resolve every buffer of a submission and check it
 //! against its uses before a stream gets anything, and hold the memory until that has run. Kernels are native code and
@@ -14,6 +14,7 @@
 
 pub mod allocator;
 pub mod api;
+pub mod collectives;
 pub mod command_buffer;
 pub mod context;
 pub mod device;
@@ -22,6 +23,7 @@ pub mod executable;
 mod generated;
 pub mod handles;
 pub mod instance;
+pub mod library_file;
 pub mod memory;
 mod options;
 pub mod queue;

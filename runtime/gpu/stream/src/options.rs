@@ -1,6 +1,8 @@
 //! Options of devices ([`DeviceOptions`]): what the driver was made with, and parameters of URIs.
 
+use crate::collectives::LibrarySource;
 use crate::hal::StringPair;
+use crate::hal_driver::collectives::Collectives;
 use crate::limits::MemoryBudget;
 use crate::status::{Result, Status};
 
@@ -38,6 +40,12 @@ pub struct DeviceOptions {
     pub new_memory: bool,
     /// The budget that memory is charged to.
     pub memory: Option<MemoryBudget>,
+    /// How channels find the other ranks of a program.
+    pub collectives: Collectives,
+    /// Where the library of collective operations is from. It is loaded with the first channel.
+    pub collectives_library: LibrarySource,
+    /// Whether each call of that library is written to stderr.
+    pub trace_collectives: bool,
 }
 
 impl Default for DeviceOptions {
@@ -50,6 +58,9 @@ impl Default for DeviceOptions {
             zeroed_transients: false,
             new_memory: false,
             memory: None,
+            collectives: Collectives::default(),
+            collectives_library: LibrarySource::default(),
+            trace_collectives: false,
         }
     }
 }

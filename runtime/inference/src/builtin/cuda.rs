@@ -7,7 +7,9 @@ use std::sync::Arc;
 use vireo_core::status::{Result, Status};
 use vireo_cuda_driver::library;
 use vireo_hal::{Driver, SecurityPolicy};
+use vireo_local::Collectives;
 use vireo_stream::api::Tracer;
+use vireo_stream::collectives::LibrarySource;
 use vireo_stream::device::DeviceOptions;
 pub use vireo_stream::device::UseGraphs;
 use vireo_stream::driver::StreamDriver;
@@ -34,6 +36,9 @@ pub struct CudaConfig {
     /// Folders with the CUDA driver library, or files, in the order in which they are tried. Without any, those of the
     /// system are.
     pub library_paths: Vec<PathBuf>,
+    /// Folders with NCCL, for collective operations, or files, in the order in which they are tried. Without any, those
+    /// of the system are, or NCCL in software with the software driver. It is loaded when a program creates a channel.
+    pub nccl_paths: Vec<PathBuf>,
     /// When command buffers are executed as graphs of the library.
     pub graphs: UseGraphs,
     /// Whether memory is taken from pools of the library, where it has such.
@@ -54,6 +59,7 @@ impl Default for CudaConfig {
         CudaConfig {
             library: CudaLibrary::System,
             library_paths: Vec::new(),
+            nccl_paths: Vec::new(),
             graphs: UseGraphs::Auto,
             pools: true,
             streams: 1,
@@ -64,8 +70,12 @@ impl Default for CudaConfig {
     }
 }
 
-/// Creates the driver for programs under a policy.
-pub(super) fn create(config: &CudaConfig, policy: &SecurityPolicy) -> Result<Arc<dyn Driver>> {
+/// Creates the driver for programs under a policy, whose channels find other ranks as `collectives` say.
+pub(super) fn create(
+    config: &CudaConfig,
+    policy: &SecurityPolicy,
+    collectives: &Collectives,
+) -> Result<Arc<dyn Driver>> {
     let tracer = || config.trace_calls.then(|| Box::new(PrintTracer) as Box<dyn Tracer>);
     let library = match config.library {
         CudaLibrary::System if config.sanitize.any() => {
@@ -101,8 +111,22 @@ pub(super) fn create(config: &CudaConfig, policy: &SecurityPolicy) -> Result<Arc
         // Memory that the driver zeroes is written, and memory that it uses again is not freed.
         new_memory: follows_memory,
         memory: policy.limits.memory.clone(),
+        collectives: collectives.clone(),
+        collectives_library: nccl(config),
+        trace_collectives: config.trace_calls,
     };
     Ok(Arc::new(StreamDriver::new(library, config.default_index, options)?))
+}
+
+/// Where NCCL is.
+fn nccl(config: &CudaConfig) -> LibrarySource {
+    #[cfg(feature = "software-agents")]
+    if config.library == CudaLibrary::Software && config.nccl_paths.is_empty() {
+        // SAFETY: it finds the functions of one library, which is part of the program.
+        unsafe { vireo_softnccl::use_driver(vireo_softcuda::entries::cuGetProcAddress_v2) };
+        return LibrarySource::Functions(vireo_softnccl::functions());
+    }
+    LibrarySource::Paths(config.nccl_paths.clone())
 }
 
 /// Starts the software driver with these checks, besides what the environment says.

@@ -108,7 +108,7 @@ impl DriverFactory for BuiltinDrivers {
         }
         #[cfg(feature = "cuda")]
         if name == vireo_cuda_driver::NAMES.driver {
-            return cuda::create(&self.options.cuda, &self.options.policy);
+            return cuda::create(&self.options.cuda, &self.options.policy, &self.options.collectives);
         }
         let driver = DRIVERS.into_iter().find(|driver| driver.name == name);
         let driver = driver.ok_or_else(|| Status::not_found(format!("there is no built-in driver `{name}`")))?;

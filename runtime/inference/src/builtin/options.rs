@@ -28,8 +28,8 @@ pub struct BuiltinOptions {
     pub imports: Arc<ImportProviders>,
     /// The rights and limits of programs, and the tier of kernels of local devices that are portable bytecode.
     pub policy: SecurityPolicy,
-    /// How channels of `local-sync` and `local-task` devices find the other ranks of a program. The devices of a
-    /// registry share the rank of the process.
+    /// How channels of `local-sync`, `local-task` and `cuda` devices find the other ranks of a program. The devices of
+    /// a registry share the rank of the process.
     pub collectives: Collectives,
     /// The observer of how far local devices have come with verifying and compiling kernels that are portable bytecode.
     pub kernel_progress: Option<Arc<dyn Progress>>,

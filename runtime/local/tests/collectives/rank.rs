@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use vireo::hal::create_device;
 use vireo_hal::semaphore::timeline as host_timeline;
 use vireo_hal::{
-    Buffer, BufferBinding, BufferRef, Channel, ChannelParams, CollectiveElementType, CollectiveKind, CollectiveOp,
+    Buffer, BufferBinding, BufferRef, Channel, CollectiveElementType, CollectiveKind, CollectiveOp,
     CollectiveReduction, CommandBuffer, CommandBufferMode, CommandCategory, CopyFlags, Device, ExecuteFlags,
     ExecutionBarrierFlags, ExecutionStage, QueueAffinity, Semaphore, Timepoint, WHOLE_BUFFER, buffer_from_bytes,
     buffer_to_vec,
@@ -31,19 +30,6 @@ impl Collective {
     pub fn op(&self) -> CollectiveOp {
         CollectiveOp { kind: self.kind, reduction: self.reduction, element_type: self.element_type }
     }
-}
-
-/// The ranks of a group, on devices of these drivers in turn. Ranks with one driver share a device.
-pub fn ranks(drivers: &[&str], name: &str, count: i32) -> Vec<Rank> {
-    let devices: Vec<Arc<dyn Device>> = drivers.iter().map(|driver| create_device(driver).unwrap()).collect();
-    let id = format!("{name} of {drivers:?}").into_bytes();
-    let rank = |rank: i32| {
-        let device = devices[rank as usize % devices.len()].clone();
-        let params = ChannelParams { id: id.clone(), rank, count, ..ChannelParams::default() };
-        let channel = device.create_channel(ANY, &params).unwrap();
-        Rank { device, channel }
-    };
-    (0..count).map(rank).collect()
 }
 
 pub fn timeline() -> Arc<dyn Semaphore> {

@@ -1,5 +1,6 @@
 //! Channels and collective operations, of devices that have them. All ranks are on one thread: a device waits for the
-//! other ranks on no thread.
+//! other ranks on no thread. They are on one device too, which libraries of GPUs refuse; tests of such drivers have
+//! several.
 
 use std::sync::Arc;
 
@@ -16,6 +17,11 @@ const SUM: CollectiveOp = CollectiveOp {
 
 fn has_channels(device: &dyn Device) -> bool {
     device.supports("device.create_channel")
+}
+
+/// Whether several ranks may be on one device.
+fn has_ranks(backend: &Backend, device: &dyn Device) -> bool {
+    has_channels(device) && !backend.is_gpu
 }
 
 /// A rank of the group with this id.
@@ -41,7 +47,7 @@ fn submit(device: &dyn Device, channel: &Arc<dyn Channel>, buffer: &Arc<dyn Buff
 
 pub fn ranks_meet_on_one_thread(backend: &Backend) {
     let device = backend.device();
-    if !has_channels(&*device) {
+    if !has_ranks(backend, &*device) {
         return;
     }
     let channels: Vec<_> = (0..3).map(|rank| channel(&*device, "meet", rank, 3)).collect();
@@ -66,7 +72,7 @@ pub fn ranks_meet_on_one_thread(backend: &Backend) {
 
 pub fn channels_are_split(backend: &Backend) {
     let device = backend.device();
-    if !has_channels(&*device) {
+    if !has_ranks(backend, &*device) {
         return;
     }
     let channels: Vec<_> = (0..3).map(|rank| channel(&*device, "split", rank, 3)).collect();
@@ -93,7 +99,8 @@ impl ChannelProvider for Second {
     }
 
     fn exchange_default_id(&self, _id: &[u8]) -> Result<Vec<u8>> {
-        Ok(b"of the host".to_vec())
+        // As many bytes as NCCL has.
+        Ok(vec![7; 128])
     }
 }
 

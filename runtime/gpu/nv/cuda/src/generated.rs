@@ -29,3 +29,25 @@ pub mod cuda_symbols {
 
     include!(concat!(env!("OUT_DIR"), "/cuda/cuda_symbols.rs"));
 }
+
+/// NCCL.
+pub mod nccl {
+    /// The statuses of functions.
+    pub mod result {
+        include!(concat!(env!("OUT_DIR"), "/nccl/result.rs"));
+    }
+
+    /// Handles, structures and other codes.
+    pub mod types {
+        include!(concat!(env!("OUT_DIR"), "/nccl/types.rs"));
+    }
+
+    /// The functions of the library.
+    pub mod nccl_symbols {
+        #![expect(non_snake_case, reason = "the names are those of the library")]
+
+        use crate::NcclSymbol;
+
+        include!(concat!(env!("OUT_DIR"), "/nccl/nccl_symbols.rs"));
+    }
+}

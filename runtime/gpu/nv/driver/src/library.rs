@@ -7,12 +7,13 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use libloading::Library as SharedLibrary;
-use vireo_core::status::{Result, Status, StatusCode};
+use vireo_core::status::Result;
 use vireo_cuda::cuda_symbols::{CUDA_LIBRARY_NAMES, CuGetProcAddressFn, CuGetProcAddressV2Fn, FINDER, OLDER_FINDER};
 use vireo_cuda::result::CuResult;
 use vireo_cuda::types::{CChar, SymbolQuery};
 use vireo_stream::api::{Traced, Tracer};
 use vireo_stream::context::Library;
+use vireo_stream::library_file::{lacks, open};
 
 use crate::generated::calls::CudaCalls;
 
@@ -40,26 +41,6 @@ impl Finder {
     }
 }
 
-/// The files to try for a list of folders and files.
-fn candidates(paths: &[PathBuf]) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for path in paths {
-        if path.is_dir() {
-            files.extend(CUDA_LIBRARY_NAMES.iter().map(|name| path.join(name)));
-        } else {
-            files.push(path.clone());
-        }
-    }
-    if files.is_empty() {
-        files.extend(CUDA_LIBRARY_NAMES.iter().map(PathBuf::from));
-    }
-    files
-}
-
-fn unavailable(message: String) -> Status {
-    Status::new(StatusCode::Unavailable, message)
-}
-
 fn start(calls: CudaCalls, library: Option<SharedLibrary>, tracer: Option<Box<dyn Tracer>>) -> Result<Arc<Library>> {
     let library = library.map(|library| Box::new(library) as Box<dyn Send + Sync>);
     // SAFETY: the functions are those of one library, which is held with them or part of the program.
@@ -71,10 +52,6 @@ fn start(calls: CudaCalls, library: Option<SharedLibrary>, tracer: Option<Box<dy
     }
 }
 
-fn lacks(what: &str, missing: &[&str]) -> Status {
-    unavailable(format!("{what} lacks {}", missing.join(", ")))
-}
-
 /// Loads the CUDA driver library, the first of the paths that can be opened, and starts it. A tracer is told of its
 /// calls.
 ///
@@ -84,33 +61,19 @@ fn lacks(what: &str, missing: &[&str]) -> Status {
 /// # Safety
 /// The library is a CUDA driver library, whose code the caller trusts.
 pub unsafe fn load(paths: &[PathBuf], tracer: Option<Box<dyn Tracer>>) -> Result<Arc<Library>> {
-    if cfg!(target_env = "musl") && cfg!(target_feature = "crt-static") {
-        return Err(unavailable("a static program cannot load the CUDA driver library".to_string()));
-    }
-    let mut failures = Vec::new();
-    for path in candidates(paths) {
-        // SAFETY: the caller trusts the library.
-        let library = match unsafe { SharedLibrary::new(&path) } {
-            Ok(library) => library,
-            Err(error) => {
-                failures.push(format!("{}: {error}", path.display()));
-                continue;
-            }
-        };
-        let what = format!("the CUDA library `{}`", path.display());
-        // SAFETY: the functions have these types in every such library.
-        let finder = unsafe {
-            let new = library.get::<CuGetProcAddressV2Fn>(FINDER.to_bytes_with_nul());
-            let old = || library.get::<CuGetProcAddressFn>(OLDER_FINDER.to_bytes_with_nul());
-            new.map(|find| Finder::New(*find)).or_else(|_| old().map(|find| Finder::Old(*find)))
-        };
-        let finder = finder.map_err(|_| lacks(&what, &["cuGetProcAddress"]))?;
-        // SAFETY: the addresses are those of the library, which is kept with the functions.
-        let calls = unsafe { CudaCalls::load(|name, version| finder.find(name, version)) };
-        let calls = calls.map_err(|missing| lacks(&what, &missing))?;
-        return start(calls, Some(library), tracer);
-    }
-    Err(unavailable(format!("the CUDA library cannot be loaded: {}", failures.join("; "))))
+    // SAFETY: the caller trusts the library.
+    let (library, path) = unsafe { open("the CUDA library", paths, CUDA_LIBRARY_NAMES) }?;
+    let what = format!("the CUDA library `{}`", path.display());
+    // SAFETY: the functions have these types in every such library.
+    let finder = unsafe {
+        let new = library.get::<CuGetProcAddressV2Fn>(FINDER.to_bytes_with_nul());
+        let old = || library.get::<CuGetProcAddressFn>(OLDER_FINDER.to_bytes_with_nul());
+        new.map(|find| Finder::New(*find)).or_else(|_| old().map(|find| Finder::Old(*find)))
+    };
+    let finder = finder.map_err(|_| lacks(&what, &["cuGetProcAddress"]))?;
+    // SAFETY: the addresses are those of the library, which is kept with the functions.
+    let calls = unsafe { CudaCalls::load(|name, version| finder.find(name, version)) };
+    start(calls.map_err(|missing| lacks(&what, &missing))?, Some(library), tracer)
 }
 
 /// Starts a library that is part of the program, whose functions this one finds.

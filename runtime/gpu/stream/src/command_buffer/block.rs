@@ -2,6 +2,7 @@
 
 use vireo_cuda::types::CuFunction;
 
+use crate::collectives::RecordedCollective;
 use crate::hal::WHOLE_BUFFER;
 use crate::hal_driver::references::{Base, Place};
 
@@ -102,13 +103,16 @@ pub struct Block {
     pub bytes: Vec<u8>,
     /// The place of the counts that its first command needs.
     pub needs: Option<u32>,
+    /// Collective operations, which may run at the same time. A block with them has nothing else.
+    pub collectives: Vec<RecordedCollective>,
 }
 
 impl Block {
     /// Bytes that it takes.
     pub fn byte_length(&self) -> u64 {
         let commands = size_of_val(self.commands.as_slice()) + size_of_val(self.patches.as_slice());
-        (commands + size_of_val(self.arena.as_slice()) + self.bytes.len()) as u64
+        let collectives = size_of_val(self.collectives.as_slice());
+        (commands + collectives + size_of_val(self.arena.as_slice()) + self.bytes.len()) as u64
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::block::{Block, Launch, Operation};
 use super::graph::Graphs;
+use crate::collectives::RecordedCollective;
 use crate::hal::BufferBinding;
 use crate::hal::transfer::{check_copy, check_fill};
 use crate::hal_driver::references::{Held, Place, Resolved};
@@ -47,6 +48,11 @@ impl Program {
     /// Number of commands.
     pub fn commands(&self) -> u32 {
         self.commands
+    }
+
+    /// The groups of collective operations, in their order.
+    pub fn collectives(&self) -> impl Iterator<Item = &[RecordedCollective]> {
+        self.blocks.iter().map(|block| block.collectives.as_slice()).filter(|group| !group.is_empty())
     }
 
     /// How many sizes of grids the host reads.

@@ -7,12 +7,15 @@ use super::block::{Block, Command, Operation, depends_on_lengths};
 use super::graph::Graphs;
 use super::known::Known;
 use super::program::Program;
-use crate::context::LaunchLimits;
+use crate::collectives::{self, RecordedCollective};
+use crate::context::{Context, LaunchLimits};
 use crate::executable::{Export, LoadedKernel};
 use crate::hal::recycle::{FreeList, MAX_FREE, Uninit, free_list};
 use crate::hal::transfer::{check_copy, check_fill, check_pattern};
 use crate::hal::{BufferRef, BufferUsage, Executable, ExecutableFunction};
-use crate::hal_driver::deferred::{self, DeferredCommandBuffer, DispatchRequest, EachRecorder, OfOneDevice};
+use crate::hal_driver::deferred::{
+    self, CollectiveRequest, DeferredCommandBuffer, DispatchRequest, EachRecorder, OfOneDevice,
+};
 use crate::hal_driver::references::{Place, References};
 use crate::limits::{Charge, OBJECT_BYTES};
 use crate::memory::DeviceSet;
@@ -35,6 +38,9 @@ pub trait Target: fmt::Debug + Send + Sync {
 
     /// The limits of launches.
     fn limits(&self) -> LaunchLimits;
+
+    /// The GPU.
+    fn context(&self) -> &Arc<Context>;
 }
 
 /// Records a program.
@@ -154,7 +160,7 @@ impl deferred::Recorder for StreamRecorder {
 
     fn synchronise(&mut self, range: &BufferRef) -> Result<()> {
         // The host is coherent with what it maps, so only the range is checked: that of a slot by executions.
-        self.record(|recorder| {
+        self.attempt(|recorder| {
             let place = recorder.references.place(range, BufferUsage::empty())?;
             recorder.references.note(&place, BufferUsage::empty());
             Ok(())
@@ -163,6 +169,10 @@ impl deferred::Recorder for StreamRecorder {
 
     fn dispatch(&mut self, _target: &Arc<dyn Target>, request: DispatchRequest<'_>) -> Result<()> {
         self.record(|recorder| recorder.record_dispatch(&request))
+    }
+
+    fn collective(&mut self, request: &CollectiveRequest<'_>) -> Result<()> {
+        self.attempt(|recorder| recorder.record_collective(request))
     }
 
     fn finish(mut self, _target: &Arc<dyn Target>) -> Result<Arc<Program>> {
@@ -182,9 +192,19 @@ impl deferred::Recorder for StreamRecorder {
 }
 
 impl StreamRecorder {
-    /// Records a command. One that is refused changes nothing.
+    /// Records a command that is no collective operation, so it is in a block after those.
     #[inline]
     fn record(&mut self, command: impl FnOnce(&mut StreamRecorder) -> Result<()>) -> Result<()> {
+        if !self.block.collectives.is_empty() {
+            self.end_block()?;
+            self.follows_barrier = false;
+        }
+        self.attempt(command)
+    }
+
+    /// Records something. What is refused changes nothing.
+    #[inline]
+    fn attempt(&mut self, command: impl FnOnce(&mut StreamRecorder) -> Result<()>) -> Result<()> {
         let mark = self.references.mark();
         let recorded = command(self);
         if recorded.is_err() {
@@ -206,6 +226,31 @@ impl StreamRecorder {
             self.unchecked.push((target, operation));
         }
         self.block.commands.push(Command::Transfer(target, operation));
+        Ok(())
+    }
+
+    fn record_collective(&mut self, request: &CollectiveRequest<'_>) -> Result<()> {
+        let (channel, operation) = collectives::check(request)?;
+        let context = self.target.context();
+        if !channel.is_on(context) {
+            return Err(Status::invalid_argument(format!("{channel:?} in commands for {context:?}")));
+        }
+        let mut side = |reference: &BufferRef| {
+            // A range that the operation has no use for may name nothing.
+            let names_some = reference.buffer.is_some() || reference.length != 0;
+            names_some.then(|| self.references.place(reference, BufferUsage::empty())).transpose()
+        };
+        let (send, recv) = (side(request.send)?, side(request.recv)?);
+        self.charge.add(2 * OBJECT_BYTES, "commands of a command buffer")?;
+        // Those since the last barrier are a group.
+        let is_group = !self.block.collectives.is_empty() && !self.follows_barrier;
+        if !is_group && self.block.byte_length() > 0 {
+            self.end_block()?;
+        }
+        self.commands = self.commands.checked_add(1).ok_or_else(|| Status::out_of_range("too many commands"))?;
+        self.follows_barrier = false;
+        send.iter().chain(&recv).for_each(|place| self.references.note(place, BufferUsage::empty()));
+        self.block.collectives.push(RecordedCollective { channel, operation, send, recv });
         Ok(())
     }
 

@@ -148,9 +148,15 @@ impl Progress {
         self.completed.iter().zip(seen).any(|(lane, seen)| lane.load(Ordering::Acquire) > *seen)
     }
 
-    /// Waits until a lane has completed more parts than `seen`, or the thread is woken. With `is_alone` nothing but the
-    /// stream wakes it while something runs, so it sleeps in the library.
-    pub(super) fn wait(&self, seen: Option<&[u64; LANES]>, is_alone: bool) -> ApiResult {
+    /// The lane and the epoch of the first part that has not run, as far as is known.
+    pub(super) fn next(&self) -> Option<(usize, u64)> {
+        self.lock().recorded.front().map(|recorded| (recorded.lane, recorded.epoch))
+    }
+
+    /// Waits until a lane has completed more parts than `seen`, or the thread is woken. If it `is_alone`, nothing but
+    /// the stream wakes it while something runs, so it sleeps in the library. Otherwise it looks at other things in
+    /// between.
+    pub(super) fn wait(&self, seen: Option<&[u64; LANES]>, is_alone: impl Fn() -> bool, look: impl Fn()) -> ApiResult {
         let mut sleep = SLEEP.0;
         let began = Instant::now();
         loop {
@@ -177,8 +183,9 @@ impl Progress {
                 Err(error) if !error.is_pending() => return Err(error),
                 Err(_) if began.elapsed() < ACTIVE => std::thread::yield_now(),
                 // SAFETY: only this thread takes events out, so it is alive.
-                Err(_) if is_alone => unsafe { self.context.api().event_synchronize(event) }?,
+                Err(_) if is_alone() => unsafe { self.context.api().event_synchronize(event) }?,
                 Err(_) => {
+                    look();
                     let state = self.lock();
                     if !state.is_woken {
                         drop(self.changed.wait_timeout(state, sleep).unwrap_or_else(PoisonError::into_inner));

@@ -1,7 +1,7 @@
 //! A stream as the hardware of a queue ([`StreamQueue`]).
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::Waker;
 use std::thread;
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::progress::{Progress, StreamClock};
 use crate::allocator::StreamAllocator;
+use crate::collectives::{Flight, Flights, issue};
 use crate::command_buffer::{Counts, Program, Replay, Scratch};
 use crate::context::{Context, LossListener};
 use crate::generated::api::CallGroup;
@@ -19,7 +20,7 @@ use crate::hal_driver::references::Resolved;
 use crate::handles::Stream;
 use crate::memory::{DeviceMemory, DeviceSet};
 use crate::options::UseGraphs;
-use crate::status::{Result, Status};
+use crate::status::{Result, Status, StatusCode};
 
 /// The program of an execution, with the addresses of that.
 #[derive(Default)]
@@ -28,6 +29,10 @@ pub struct Execution {
     resolved: Resolved<DeviceSet>,
     /// Where the host reads sizes of grids.
     counts: Option<DeviceMemory>,
+    /// Its collective operations, if it has some.
+    flight: Option<Arc<Flight>>,
+    /// How many groups of them the stream was given.
+    given: AtomicU64,
 }
 
 impl Work for Execution {
@@ -35,7 +40,16 @@ impl Work for Execution {
         self.program.as_ref().map_or(1, |program| program.blocks().len() as u64)
     }
 
+    fn outcome(&self) -> Result<()> {
+        self.flight.as_ref().map_or(Ok(()), |flight| flight.outcome())
+    }
+
     fn release(&mut self) {
+        if let (Some(_), Some(program)) = (self.flight.take(), &self.program) {
+            // Other ranks wait for those that the stream was not given.
+            Flight::abandon(program.collectives().skip(*self.given.get_mut() as usize));
+        }
+        *self.given.get_mut() = 0;
         (self.program, self.counts) = (None, None);
         self.resolved.clear();
     }
@@ -56,6 +70,9 @@ impl Job<StreamQueue> for ProgramJob {
     }
 
     fn resolve((program, table): Self::Ref<'_>, queue: &StreamQueue, work: &mut Execution) -> Result<()> {
+        if program.collectives().next().is_some() {
+            (work.flight, work.program) = (Some(Arc::default()), Some(program.clone()));
+        }
         program.resolve(table, &mut work.resolved)?;
         if !work.resolved.reached_by.contains(queue.context.set()) {
             let context = &queue.context;
@@ -82,6 +99,8 @@ pub struct Builder {
     scratch: Scratch,
     /// The lane and the epoch of the part that the stream was given last.
     given: Option<(usize, u64)>,
+    /// The same of the part that waits for other ranks, and whether it was given its collective operations.
+    held_up: Option<((usize, u64), bool)>,
 }
 
 /// A stream, and what it uses.
@@ -97,6 +116,10 @@ pub struct StreamQueue {
     memory: Arc<StreamAllocator>,
     place: usize,
     graphs: UseGraphs,
+    /// The collective operations that the stream has.
+    flights: Flights,
+    /// Whether the next part waits for other ranks.
+    is_held_up: AtomicBool,
     core: OnceLock<Weak<QueueCore>>,
 }
 
@@ -149,6 +172,8 @@ pub fn queue_of(
         memory: memory.clone(),
         place,
         graphs,
+        flights: Flights::default(),
+        is_held_up: AtomicBool::new(false),
         core: OnceLock::new(),
     };
     context.library.queues.fetch_add(1, Ordering::Relaxed);
@@ -170,6 +195,13 @@ impl StreamQueue {
             }
         }
         Ok(true)
+    }
+
+    /// Looks at collective operations that have not run, whose ranks may have failed.
+    fn look_at_flights(&self) {
+        if !self.flights.is_empty() {
+            self.flights.check(|lane| self.clocks[lane].completed(), self.progress.next());
+        }
     }
 
     fn enter(&self) -> Result<crate::context::Current<'_>> {
@@ -219,17 +251,30 @@ impl Hardware for StreamQueue {
         if block.is_some_and(|(.., block)| block.needs.is_some()) && self.clocks[lane].completed() < epoch - 1 {
             return Ok(false);
         }
-        if !self.wait_for(waits)? {
+        let held_up = builder.held_up.take().filter(|(part, _)| *part == (lane, epoch));
+        self.is_held_up.store(false, Ordering::Relaxed);
+        if held_up.is_none() && !self.wait_for(waits)? {
             return Ok(false);
         }
         if let Some((program, work, block)) = block {
+            let execution = crate::command_buffer::Execution {
+                context: &self.context,
+                stream: self.stream.handle,
+                resolved: &work.resolved,
+                graphs: self.graphs,
+            };
+            if let (false, Some(flight)) = (block.collectives.is_empty(), &work.flight) {
+                let mut is_given = held_up.is_some_and(|(_, is_given)| is_given);
+                if !issue(&block.collectives, &execution, &mut is_given)? {
+                    builder.held_up = Some(((lane, epoch), is_given));
+                    self.is_held_up.store(true, Ordering::Relaxed);
+                    return Ok(false);
+                }
+                work.given.fetch_add(1, Ordering::Relaxed);
+                self.flights.add((lane, epoch), flight, &block.collectives);
+            }
             let replay = Replay {
-                execution: crate::command_buffer::Execution {
-                    context: &self.context,
-                    stream: self.stream.handle,
-                    resolved: &work.resolved,
-                    graphs: self.graphs,
-                },
+                execution,
                 pool: self.memory.pool(self.place).map(|pool| &**pool),
                 program,
                 counts: work.counts.as_ref(),
@@ -258,6 +303,10 @@ impl Hardware for StreamQueue {
         }
     }
 
+    fn is_held_up(&self) -> bool {
+        self.is_held_up.load(Ordering::Relaxed)
+    }
+
     fn wake(&self) {
         self.progress.wake_thread();
     }
@@ -273,8 +322,9 @@ impl Hardware for StreamQueue {
     /// Only limits have a time, and no kernel of a library with streams can be ended.
     fn wait(&self, seen: Option<&[u64; LANES]>, _until: Option<Instant>) {
         // Only other queues of the library wake the thread while something runs.
-        let is_alone = self.context.library.queues.load(Ordering::Relaxed) <= 1;
-        let waited = self.context.enter().and_then(|_current| self.progress.wait(seen, is_alone));
+        let is_alone = || self.context.library.queues.load(Ordering::Relaxed) <= 1 && self.flights.is_empty();
+        let look = || self.look_at_flights();
+        let waited = self.context.enter().and_then(|_current| self.progress.wait(seen, is_alone, look));
         if let Err(error) = waited {
             let status = self.context.failed(error);
             if let Some(core) = self.core.get().and_then(Weak::upgrade) {
@@ -283,7 +333,9 @@ impl Hardware for StreamQueue {
         }
     }
 
-    fn report(&self, _completed: &[u64; LANES]) {}
+    fn report(&self, _completed: &[u64; LANES]) {
+        self.look_at_flights();
+    }
 
     fn can_stop(&self) -> bool {
         false
@@ -291,6 +343,7 @@ impl Hardware for StreamQueue {
 
     /// Waits until nothing of it runs: a library with streams ends no kernel.
     fn stop(&self) {
+        self.flights.end(&Status::new(StatusCode::Aborted, "its queue stopped"));
         // A context that is lost runs nothing.
         let _ = self.stream.synchronize();
     }

@@ -51,7 +51,7 @@ impl<H: Hardware> Core<H> {
             admission.line.push_back(Some(submission));
         }
         drop(admission);
-        if waits { self.wait_for_room(ticket, &scope) } else { self.wake_feeder(true) }
+        if waits && !self.hardware.is_held_up() { self.wait_for_room(ticket, &scope) } else { self.wake_feeder(true) }
     }
 
     /// Waits until a submission has left the line: it is with the hardware, or the queue has failed, or the call has
@@ -67,6 +67,9 @@ impl<H: Hardware> Core<H> {
                 return;
             }
             drop(admission);
+            if self.hardware.is_held_up() {
+                return self.wake_feeder(true);
+            }
             if keeps(Rule::LimitsEndBackPressure)
                 && let Err(cause) = scope.check()
             {

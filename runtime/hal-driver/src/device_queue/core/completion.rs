@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::driver_thread::{guarded, join_driver};
 use super::frontier::LANES;
-use super::hardware::Hardware;
+use super::hardware::{Hardware, Work};
 use super::state::{Core, Entry, Hold, Submission, Waiting, complete};
 use super::submission::unreached;
 use crate::device_queue::rules::{Rule, keeps};
@@ -163,6 +163,9 @@ impl<H: Hardware> Core<H> {
     /// Completes a submission whose packets have run. A queue that it waited for may have completed without its thread
     /// having signaled that yet, and may turn out to have failed; then the submission waits for what that thread says.
     fn complete_run(self: &Arc<Self>, mut submission: Box<Submission<H>>) {
+        if let Err(cause) = submission.work.outcome() {
+            submission.cut(cause);
+        }
         let points = if keeps(Rule::OutcomesOfWaitsCount) { unreached(&submission.waits) } else { Ok(Vec::new()) };
         match points {
             Ok(points) if points.is_empty() => self.recycle(complete(submission, Ok(()))),

@@ -22,6 +22,14 @@ pub trait Work: Default + Send + 'static {
     /// Parts that run one after the other, each of which completes by itself; at least one.
     fn parts(&self) -> u64;
 
+    /// How it ended, once all of its parts have.
+    ///
+    /// # Errors
+    /// Its failure, if it failed without the queue.
+    fn outcome(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Lets go of all of it; from here on it is nothing to do.
     fn release(&mut self);
 }
@@ -121,6 +129,12 @@ pub trait Hardware: fmt::Debug + Send + Sync + Sized + 'static {
 
     /// From here on, [`Self::wake`] ends the next wait.
     fn rearm(&self);
+
+    /// Whether the line waits for something outside of this process, such as other ranks: submitters leave it to the
+    /// feeder then, since what it waits for may depend on what they do next.
+    fn is_held_up(&self) -> bool {
+        false
+    }
 
     /// Blocks the completion thread until a lane has completed more parts than `seen`, the queue is woken, or the time
     /// has come.
