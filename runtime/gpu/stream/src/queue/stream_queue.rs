@@ -8,12 +8,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::progress::{Progress, StreamClock};
+use super::times::{DeviceClock, StreamTimes};
 use crate::allocator::StreamAllocator;
 use crate::command_buffer::{Counts, Program, Replay, Scratch};
 use crate::context::{Context, LossListener};
 use crate::generated::api::CallGroup;
-use crate::hal::BufferBinding;
 use crate::hal::recycle::{MAX_FREE, free_list};
+use crate::hal::{BufferBinding, TimesObserver};
 use crate::hal_driver::device_queue::{Clock, Core, Hardware, Job, LANES, ParkedMemory, Part, SubmissionPoint, Work};
 use crate::hal_driver::references::Resolved;
 use crate::handles::Stream;
@@ -93,6 +94,7 @@ pub struct StreamQueue {
     number: u64,
     progress: Arc<Progress>,
     clocks: [Arc<StreamClock>; LANES],
+    times: StreamTimes,
     /// Where the memory of executions is from, and the place of the GPU there.
     memory: Arc<StreamAllocator>,
     place: usize,
@@ -118,14 +120,25 @@ impl LossListener for QueueCore {
     }
 }
 
-/// A queue of the GPU at a place among those of an allocator, without threads.
+/// The place of a queue in its device.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// Its place among the queues of the device.
+    pub ordinal: u32,
+    /// The place of its GPU among those of the allocator.
+    pub gpu: usize,
+    /// The clock of that GPU.
+    pub clock: &'a Arc<DeviceClock>,
+}
+
+/// A queue of a GPU, without threads.
 ///
 /// # Errors
 /// Those of the library, and UNIMPLEMENTED if it has no graphs and they are always to be used.
 pub fn queue_of(
     context: &Arc<Context>,
     memory: &Arc<StreamAllocator>,
-    place: usize,
+    place: Place<'_>,
     graphs: UseGraphs,
 ) -> Result<Arc<QueueCore>> {
     static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
@@ -146,8 +159,9 @@ pub fn queue_of(
         number,
         progress,
         clocks,
+        times: StreamTimes::new(place.ordinal, place.clock),
         memory: memory.clone(),
-        place,
+        place: place.gpu,
         graphs,
         core: OnceLock::new(),
     };
@@ -170,6 +184,11 @@ impl StreamQueue {
             }
         }
         Ok(true)
+    }
+
+    /// Tells an observer of the times of submissions from here on; none ends that.
+    pub(crate) fn observe(&self, observer: Option<Arc<dyn TimesObserver>>) {
+        self.times.observe(observer);
     }
 
     fn enter(&self) -> Result<crate::context::Current<'_>> {
@@ -210,7 +229,7 @@ impl Hardware for StreamQueue {
     /// Gives the stream a part. What it was given before a failure is still there, and its owner holds what that uses
     /// until the stream has come to its end.
     fn prepare(&self, builder: &mut Builder, part: Part<'_, StreamQueue>) -> Result<bool> {
-        let Part { lane, epoch, waits, work, .. } = part;
+        let Part { lane, epoch, sequence, waits, work, .. } = part;
         let _current = self.enter()?;
         let program = work.and_then(|(work, index)| Some((work.program.as_deref()?, work, index)));
         let block =
@@ -222,6 +241,7 @@ impl Hardware for StreamQueue {
         if !self.wait_for(waits)? {
             return Ok(false);
         }
+        let mut timing = self.times.begin();
         if let Some((program, work, block)) = block {
             let replay = Replay {
                 execution: crate::command_buffer::Execution {
@@ -234,7 +254,14 @@ impl Hardware for StreamQueue {
                 program,
                 counts: work.counts.as_ref(),
             };
-            replay.run(block, &mut builder.scratch)?;
+            let (stream, scratch) = (self.stream.handle, &mut builder.scratch);
+            match &mut timing {
+                None => replay.run(block, scratch, None)?,
+                Some(timing) => timing.whole(stream, |timing| replay.run(block, scratch, Some(timing)))?,
+            }
+        }
+        if let Some(timing) = timing {
+            self.times.add(timing, (lane, epoch), sequence);
         }
         builder.given = Some((lane, epoch));
         Ok(true)
@@ -283,7 +310,9 @@ impl Hardware for StreamQueue {
         }
     }
 
-    fn report(&self, _completed: &[u64; LANES]) {}
+    fn report(&self, completed: &[u64; LANES]) {
+        self.times.report(completed);
+    }
 
     fn can_stop(&self) -> bool {
         false

@@ -5,3 +5,4 @@ mod devices;
 mod executions;
 mod failures;
 mod support;
+mod times;
