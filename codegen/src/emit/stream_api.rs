@@ -144,12 +144,19 @@ fn interface(api: &Api) -> TokenStream {
             /// Whether the library has all functions of a group.
             fn has(&self, group: CallGroup) -> bool;
 
+            /// The functions that the library lacks.
+            fn missing(&self) -> Vec<&'static str>;
+
             #(#methods)*
         }
 
         impl<A: StreamApi> StreamApi for Traced<A> {
             fn has(&self, group: CallGroup) -> bool {
                 self.api.has(group)
+            }
+
+            fn missing(&self) -> Vec<&'static str> {
+                self.api.missing()
             }
 
             #(#traced)*
@@ -184,6 +191,7 @@ fn implementation(api: &Api, library: &Library) -> TokenStream {
         api.calls.iter().filter(|call| call.required).map(|call| format_ident!("{}", call.name)).collect();
     let optional: Vec<Ident> =
         api.calls.iter().filter(|call| !call.required).map(|call| format_ident!("{}", call.name)).collect();
+    let names = api.calls.iter().filter(|call| !call.required).map(|call| &call.symbol.function.name);
     let groups = groups(api).into_iter().map(|name| {
         let variant = type_ident(name);
         let members = api.calls.iter().filter(|call| call.group.as_deref() == Some(name));
@@ -220,6 +228,11 @@ fn implementation(api: &Api, library: &Library) -> TokenStream {
         impl StreamApi for #functions {
             fn has(&self, group: CallGroup) -> bool {
                 match group { #(#groups,)* }
+            }
+
+            fn missing(&self) -> Vec<&'static str> {
+                let found = [#((self.#optional.is_some(), #names)),*];
+                found.into_iter().filter(|(is_there, _)| !is_there).map(|(_, name)| name).collect()
             }
 
             #(#methods)*
