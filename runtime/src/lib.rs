@@ -127,6 +127,8 @@ pub mod inference {
         MappedTensor, Model, ModelBuilder, NumberError, Output, Outputs, PreparedCall, Session, Signature, Tensor,
         TensorDifference, TensorTextError, TensorType, Tolerance, ValueInfo, ValueType,
     };
+    #[cfg(feature = "cuda")]
+    pub use vireo_inference::{CudaDevice, CudaExecutable, CudaKernel, CudaModule, CudaResources};
     #[cfg(feature = "amdgpu")]
     pub use vireo_inference::{GpuExecutable, GpuKernel};
     #[cfg(feature = "local")]
