@@ -22,8 +22,9 @@ use crate::hal_driver::memory_source::DeviceMemory as TransientMemory;
 use crate::hal_driver::queue::queue_of;
 use crate::hal_driver::staging::StagingSlots;
 pub use crate::options::{DeviceOptions, UseGraphs};
-use crate::queue::{DeviceClock, Place, QueueCore, StreamClock, StreamQueue};
+use crate::queue::{Place, QueueCore, StreamClock, StreamQueue};
 use crate::status::{Result, Status};
+use crate::times::DeviceClock;
 
 /// A GPU, for recorders.
 #[derive(Debug)]

@@ -125,7 +125,8 @@ impl Driver for StreamDriver {
             if device_id == DeviceId::default() { self.devices.iter().collect() } else { vec![self.of_id(device_id)?] };
         let names = self.library.instance.names();
         let version = version_text(self.library.version()?);
-        let mut text = format!("{} {version}: {} devices", names.library, self.devices.len());
+        let count = self.devices.len();
+        let mut text = format!("{} {version}: {count} device{}", names.library, if count == 1 { "" } else { "s" });
         match self.library.instance.missing().as_slice() {
             [] => text.push('\n'),
             missing => {

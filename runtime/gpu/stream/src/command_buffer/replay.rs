@@ -8,8 +8,8 @@ use super::program::Program;
 use crate::hal_driver::references::Place;
 use crate::handles::MemoryPool;
 use crate::memory::DeviceMemory;
-use crate::queue::Timing;
 use crate::status::{Result, Status};
+use crate::times::Timing;
 
 /// Copies of ranges that overlap without memory in between, at most.
 const MAX_STEPS: u64 = 4096;

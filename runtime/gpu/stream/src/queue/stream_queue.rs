@@ -8,7 +8,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::progress::{Progress, StreamClock};
-use super::times::{DeviceClock, StreamTimes};
 use crate::allocator::StreamAllocator;
 use crate::command_buffer::{Counts, Program, Replay, Scratch};
 use crate::context::{Context, LossListener};
@@ -21,6 +20,7 @@ use crate::handles::Stream;
 use crate::memory::{DeviceMemory, DeviceSet};
 use crate::options::UseGraphs;
 use crate::status::{Result, Status};
+use crate::times::{DeviceClock, StreamTimes};
 
 /// The program of an execution, with the addresses of that.
 #[derive(Default)]

@@ -126,7 +126,7 @@ impl DeviceClock {
 type Pair = (usize, usize);
 
 /// The events of a submission.
-pub(super) struct Record {
+struct Record {
     anchor: Option<Arc<Anchor>>,
     events: Vec<Event>,
     whole: Option<Pair>,
@@ -134,37 +134,43 @@ pub(super) struct Record {
 }
 
 /// The times of a queue.
-pub(super) struct StreamTimes {
+pub struct StreamTimes {
     times: QueueTimes<Record>,
     clock: Arc<DeviceClock>,
 }
 
+impl fmt::Debug for StreamTimes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.times.fmt(f)
+    }
+}
+
 impl StreamTimes {
     /// Times of the queue at this place.
-    pub(super) fn new(ordinal: u32, clock: &Arc<DeviceClock>) -> StreamTimes {
+    pub fn new(ordinal: u32, clock: &Arc<DeviceClock>) -> StreamTimes {
         StreamTimes { times: QueueTimes::new(ordinal), clock: clock.clone() }
     }
 
     /// Replaces the observer.
-    pub(super) fn observe(&self, observer: Option<Arc<dyn TimesObserver>>) {
+    pub fn observe(&self, observer: Option<Arc<dyn TimesObserver>>) {
         self.times.observe(observer);
     }
 
     /// Measures the part that the stream is given next, if somebody wants that.
     #[inline]
-    pub(super) fn begin(&self) -> Option<Timing<'_>> {
+    pub fn begin(&self) -> Option<Timing<'_>> {
         self.times.active().map(|observer| Timing::new(&self.clock, observer))
     }
 
     /// A part was given to the stream.
-    pub(super) fn add(&self, timing: Timing<'_>, (lane, epoch): (usize, u64), sequence: u64) {
+    pub fn add(&self, timing: Timing<'_>, (lane, epoch): (usize, u64), sequence: u64) {
         let Timing { observer, submitted, anchor, count, dispatches, events, pairs, whole, .. } = timing;
         let record = Record { anchor, events, whole, dispatches: pairs };
         self.times.add(Timed { observer, lane, epoch, sequence, submitted, count, dispatches, record });
     }
 
     /// Reports what has completed.
-    pub(super) fn report(&self, completed: &[u64; LANES]) {
+    pub fn report(&self, completed: &[u64; LANES]) {
         self.times.report(completed, |timed| self.read(timed));
     }
 
@@ -204,6 +210,12 @@ pub struct Timing<'a> {
     whole: Option<Pair>,
 }
 
+impl fmt::Debug for Timing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Timing")
+    }
+}
+
 impl<'a> Timing<'a> {
     fn new(clock: &'a DeviceClock, observer: Arc<dyn TimesObserver>) -> Timing<'a> {
         let wants_dispatches = observer.wants_dispatches();
@@ -241,7 +253,7 @@ impl<'a> Timing<'a> {
     }
 
     /// Times what `give` gives the stream, as a whole.
-    pub(super) fn whole<T>(&mut self, stream: CuStream, give: impl FnOnce(&mut Self) -> T) -> T {
+    pub fn whole<T>(&mut self, stream: CuStream, give: impl FnOnce(&mut Self) -> T) -> T {
         let begin = self.mark(stream);
         let given = give(self);
         let end = self.mark(stream);
