@@ -1,5 +1,5 @@
-//! The PTX of executables for NVIDIA GPUs, for `vireo disasm --ptx`: of an executable, or of those in the read-only data
-//! of a module.
+//! The PTX of executables for NVIDIA GPUs, for `vireo disasm --ptx`: of an executable, or of those in the read-only
+//! data of a module.
 
 use std::fmt::Write;
 use std::fs::File;

@@ -1,5 +1,5 @@
-//! `cargo xtask silicon DIR`: fills a folder with everything that `fixtures/cuda/silicon/run.sh` needs on a machine with a
-//! GPU and nothing else: programs, compiled models, clients.
+//! `cargo xtask silicon DIR`: fills a folder with everything that `fixtures/cuda/silicon/run.sh` needs on a machine
+//! with a GPU and nothing else: programs, compiled models, clients.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -99,8 +99,8 @@ pub struct DisasmArguments {
     /// this.
     #[arg(long)]
     pub gfx: bool,
-    /// Write the PTX of the executables for NVIDIA GPUs instead: of an executable, or of those in a module. `asm` does not
-    /// read this.
+    /// Write the PTX of the executables for NVIDIA GPUs instead: of an executable, or of those in a module. `asm` does
+    /// not read this.
     #[arg(long, conflicts_with = "gfx")]
     pub ptx: bool,
     /// How to write the code of GPUs. The text of a module is for `asm`, and has no other form.

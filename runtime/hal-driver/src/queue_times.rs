@@ -39,7 +39,7 @@ pub struct Timed<R> {
     pub count: u32,
     /// Those that are timed: all, or none.
     pub dispatches: Vec<TimedDispatch>,
-    /// What the driver needs to know to read its times.
+    /// The record by which the driver reads its times.
     pub record: R,
 }
 
@@ -61,7 +61,7 @@ pub struct QueueTimes<R> {
     is_observed: AtomicBool,
     observer: RwLock<Option<Arc<dyn TimesObserver>>>,
     has_pending: AtomicBool,
-    /// What is timed and has not completed, in the order in which it was submitted.
+    /// The parts that are timed and have not completed, in the order in which it was submitted.
     pending: Mutex<VecDeque<Timed<R>>>,
 }
 

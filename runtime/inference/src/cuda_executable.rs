@@ -118,8 +118,8 @@ impl CudaExecutable {
         Ok(Container::read(data)?.modules)
     }
 
-    /// Asks those of the devices that run such executables what its kernels take there. Each loads the code to find out,
-    /// and runs none of it.
+    /// Asks those of the devices that run such executables what its kernels take there. Each loads the code to find
+    /// out, and runs none of it.
     pub(crate) fn ask(&mut self, devices: &[Arc<dyn Device>], data: &[u8]) {
         let streams = devices.iter().filter_map(|device| {
             let any: &dyn Any = &**device;

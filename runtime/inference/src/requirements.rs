@@ -194,10 +194,10 @@ impl Requirements {
 impl ModelBuilder {
     /// The requirements of a program, and which of them the devices, parameters and modules of this builder lack. The
     /// initialisers of the program run on a stand-in for a device, within the limits of the builder and ten seconds; no
-    /// parameters, executables or devices are loaded or used, but that a CUDA device of the builder loads the code of its
-    /// kernels to say what they take. They call modules that were added by
-    /// [`ModelBuilder::with_module`] as they do in a session. Where no device is one that the program looks for, the
-    /// driver that would have it is asked for its devices, if the policy allows native code.
+    /// parameters, executables or devices are loaded or used, but that a CUDA device of the builder loads the code of
+    /// its kernels to say what they take. They call modules that were added by [`ModelBuilder::with_module`] as they do
+    /// in a session. Where no device is one that the program looks for, the driver that would have it is asked for its
+    /// devices, if the policy allows native code.
     ///
     /// # Errors
     /// Failures of creating the devices and of opening the parameters.

@@ -2,11 +2,11 @@
 //! are asked for, around its dispatches ([`StreamTimes`]). While there is no observer no event is made for them, and an
 //! admission looks at one flag.
 //!
-//! Events say how much time is between two of them. One of them is an *anchor*, for which the host has looked at its own
-//! clock ([`DeviceClock`]): it is recorded on a stream without work, so nothing waits for what the GPU does. The clocks
-//! of host and GPU drift apart, and the library counts in milliseconds of 24 bits, so there is a new anchor every
-//! second. What is left of the difference shows where the GPU seems to begin before it was told, or to end after that
-//! was known: times are limited to what the host saw.
+//! Events say how much time is between two of them. One of them is an *anchor*, for which the host has looked at its
+//! own clock ([`DeviceClock`]): it is recorded on a stream without work, so nothing waits for what the GPU does. The
+//! clocks of host and GPU drift apart, and the library counts in milliseconds of 24 bits, so there is a new anchor
+//! every second. What is left of the difference shows where the GPU seems to begin before it was told, or to end after
+//! that was known: times are limited to what the host saw.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

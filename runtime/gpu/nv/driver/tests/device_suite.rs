@@ -1,7 +1,7 @@
-//! The tests that every device passes, on a library that the environment names: `VIREO_CUDA_LIBRARY` is the path of a CUDA
-//! driver library, without which it is the software driver, whose streams run in an order that is drawn. In
-//! `VIREO_CUDA_PARAMS` are parameters of the device, `graphs=always,streams=2`. `fixtures/cuda/silicon/run.sh` runs them on
-//! a GPU.
+//! The tests that every device passes, on a library that the environment names: `VIREO_CUDA_LIBRARY` is the path of a
+//! CUDA driver library, without which it is the software driver, whose streams run in an order that is drawn. In
+//! `VIREO_CUDA_PARAMS` are parameters of the device, `graphs=always,streams=2`. `fixtures/cuda/silicon/run.sh` runs
+//! them on a GPU.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -16,7 +16,7 @@ use vireo_stream::driver::StreamDriver;
 
 fn library() -> Arc<Library> {
     if let Ok(path) = std::env::var("VIREO_CUDA_LIBRARY") {
-        // SAFETY: whoever runs the tests names a CUDA driver library.
+        // SAFETY: the variable names a CUDA driver library.
         return unsafe { library::load(&[PathBuf::from(path)], None) }.expect("it is loaded");
     }
     let options = Options { order: WorkOrder::Random(1), ..Options::default() };

@@ -1,5 +1,5 @@
-//! The time that the host spends on launches, graphs, submissions and allocations: a loop of `cuLaunchKernel` in C, and the
-//! driver.
+//! The time that the host spends on launches, graphs, submissions and allocations: a loop of `cuLaunchKernel` in C, and
+//! the driver.
 
 use std::process::Command;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Each form of an instruction that computes on lanes, on the library and on the interpreter, with edge values and drawn
-//! ones.
+//! Each form of an instruction that computes on lanes, on the library and on the interpreter, with edge values and
+//! drawn ones.
 
 use serde_json::{Value, json};
 use vireo_core::status::Result;
@@ -26,7 +26,7 @@ const ROWS: usize = 1 << 16;
 const SHORT_ROWS: usize = 128;
 const SHORT_STEP: usize = 8;
 
-/// What differs between two devices in the rows of a form.
+/// The differences between two devices in the rows of a form.
 #[derive(Default)]
 struct Difference {
     rows: u64,

@@ -106,8 +106,8 @@ impl Gpu {
             arguments.iter().map(|argument| std::ptr::from_ref(argument).cast_mut().cast()).collect();
         let _current = self.context.enter()?;
         let ([x, y, z], [i, j, k], params) = (grid, block, pointers.as_mut_ptr());
-        // SAFETY: the caller has arguments for all parameters, which the library copies before it returns, and holds what
-        // they refer to.
+        // SAFETY: the caller has arguments for all parameters, which the library copies before it returns, and holds
+        // what they refer to.
         unsafe { self.context.api().launch(function, x, y, z, i, j, k, shared, self.stream.handle, params, null_mut()) }
     }
 }

@@ -5,8 +5,8 @@
 //! silicon report --out FOLDER RESULTS...
 //! ```
 //!
-//! Each part adds what it found to `results.json` in the folder. `report` puts such files together into one that is named
-//! after the day and the device, with a page in Markdown. A part that cannot run says why.
+//! Each part adds what it found to `results.json` in the folder. `report` puts such files together into one that is
+//! named after the day and the device, with a page in Markdown. A part that cannot run says why.
 
 mod children;
 #[path = "../../tests/suite/container.rs"]
@@ -27,7 +27,7 @@ use vireo_core::status::{Result, Status};
 use vireo_cuda_driver::library;
 use vireo_stream::context::Library;
 
-/// What a part is run with.
+/// The library, folders and flags that a part is run with.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// The library, or a folder with one.
@@ -38,7 +38,7 @@ pub struct Request {
     pub tools: PathBuf,
     /// Whether it takes seconds, and shows that the part works.
     pub short: bool,
-    /// What follows the name of the part.
+    /// The words that are no flags.
     pub rest: Vec<String>,
 }
 

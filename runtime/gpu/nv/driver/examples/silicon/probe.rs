@@ -1,4 +1,4 @@
-//! What the library says of itself and its first device, against the table of a device of that compute capability.
+//! The library and its first device as the library describes them, against the table of a device of that capability.
 
 use serde_json::{Map, Value, json};
 use vireo_core::status::Result;

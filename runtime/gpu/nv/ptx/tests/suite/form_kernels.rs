@@ -94,8 +94,8 @@ fn register(ty: Type, number: usize) -> String {
     }
 }
 
-/// A kernel `k`, without the lines before it, that runs a form on inputs of five values for each thread, with results of
-/// two values.
+/// A kernel `k`, without the lines before it, that runs a form on inputs of five values for each thread, with results
+/// of two values.
 pub fn kernel_of(form: &str, types: &[Type], results: usize, carry: (bool, bool)) -> String {
     let mut body = String::from(
         "ld.param.u64 %rd40, [p0]; ld.param.u64 %rd41, [p1]; mov.u32 %r60, %ctaid.x; mov.u32 %r61, %ntid.x;\n\
