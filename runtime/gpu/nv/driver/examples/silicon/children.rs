@@ -29,7 +29,8 @@ fn end_of(output: &Output) -> String {
 pub fn conform(request: &Request) -> Result<Value> {
     // A short run takes the groups that say most.
     let filter: &[&str] = if request.short { &["dispatches::", "commands::", "times::"] } else { &[] };
-    suite(request, &["", "graphs=always,streams=2", "pools=off"], filter, &[("VIREO_GRAPHS", "20")])
+    let graphs = if request.short { "20" } else { "400" };
+    suite(request, &["", "graphs=always,streams=2", "pools=off"], filter, &[("VIREO_GRAPHS", graphs)])
 }
 
 /// Random graphs of operations on four streams.
