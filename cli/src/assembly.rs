@@ -14,6 +14,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::gpu_code;
 use crate::print::{print, print_json};
+use crate::ptx_code;
 use vireo::visible_text::visible;
 
 /// Bytes that are read as text at most.
@@ -53,11 +54,15 @@ pub fn disassemble(arguments: &DisasmArguments) -> Result<Exit, Failure> {
     if arguments.gfx {
         return write_text(arguments, &gpu_code::text(arguments.module.path(), arguments.format())?);
     }
+    if arguments.ptx {
+        return write_text(arguments, &ptx_code::text(arguments.module.path(), arguments.format())?);
+    }
     if arguments.format() == Format::Json {
         let status = Status::unimplemented("the text of a module is for `vireo asm`, and has no form in JSON");
         let failure = Failure::new(Exit::Usage, "cannot disassemble as JSON").because(status);
-        return Err(failure
-            .hint("--gfx writes the code of GPUs as JSON, and `vireo dump --format=json` the metadata of a module"));
+        return Err(failure.hint(
+            "--gfx and --ptx write the code of GPUs as JSON, and `vireo dump --format=json` the metadata of a module",
+        ));
     }
     let archive = engine::open_archive(arguments.module.path(), ModuleMode::Mmap)?;
     let module = engine::verify(archive.clone())?;

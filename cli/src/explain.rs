@@ -5,7 +5,9 @@ use std::path::Path;
 
 use anstream::AutoStream;
 use serde_json::{Value, json};
-use vireo::inference::{GpuExecutable, ModelBuilder, Requirements, Signature, ValueInfo};
+use vireo::inference::{
+    CudaExecutable, CudaResources, GpuExecutable, ModelBuilder, Requirements, Signature, ValueInfo,
+};
 use vireo::visible_text::visible_lines;
 use vireo::{SecurityPolicy, Session};
 
@@ -68,6 +70,7 @@ fn to_json(found: &Requirements) -> Value {
                 "kernels": executable.kernels,
                 "features": executable.features,
                 "gpu": executable.gpu.as_ref().map(gpu),
+                "cuda": executable.cuda.as_ref().map(cuda),
                 "damage": executable.damage,
             })
         });
@@ -113,6 +116,43 @@ fn gpu(executable: &GpuExecutable) -> Value {
         "target": executable.target,
         "kernels": kernels.collect::<Vec<_>>(),
         "software_agent_lacks": executable.software_agent_lacks,
+    })
+}
+
+fn cuda(executable: &CudaExecutable) -> Value {
+    let modules = executable
+        .modules
+        .iter()
+        .map(|module| json!({"target": module.target, "version": module.version, "bytes": module.bytes}));
+    let kernels = executable.kernels.iter().map(|kernel| {
+        json!({
+            "name": kernel.name,
+            "module": kernel.module,
+            "argument_bytes": kernel.argument_bytes,
+            "bindings": kernel.bindings,
+            "constants": kernel.constants,
+            "block": kernel.block,
+            "shared_bytes": kernel.shared_bytes,
+        })
+    });
+    let devices = executable.devices.iter().map(|device| {
+        let kernels = device.kernels.as_ref().map(|kernels| {
+            let kernel = |kernel: &CudaResources| {
+                json!({
+                    "registers": kernel.registers,
+                    "shared_bytes": kernel.shared_bytes,
+                    "local_bytes": kernel.local_bytes,
+                    "block_threads": kernel.block_threads,
+                })
+            };
+            kernels.iter().map(kernel).collect::<Vec<_>>()
+        });
+        json!({"name": device.name, "kernels": kernels.as_ref().ok(), "failure": kernels.as_ref().err()})
+    });
+    json!({
+        "modules": modules.collect::<Vec<_>>(),
+        "kernels": kernels.collect::<Vec<_>>(),
+        "devices": devices.collect::<Vec<_>>(),
     })
 }
 

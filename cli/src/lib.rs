@@ -27,6 +27,7 @@ mod parameters;
 mod params;
 mod print;
 mod progress;
+mod ptx_code;
 mod reference_flags;
 mod run;
 mod sanitizer;

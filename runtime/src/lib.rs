@@ -127,6 +127,8 @@ pub mod inference {
         MappedTensor, Model, ModelBuilder, NumberError, Output, Outputs, PreparedCall, Session, Signature, Tensor,
         TensorDifference, TensorTextError, TensorType, Tolerance, ValueInfo, ValueType,
     };
+    #[cfg(feature = "cuda")]
+    pub use vireo_inference::{CudaDevice, CudaExecutable, CudaKernel, CudaModule, CudaResources};
     #[cfg(feature = "amdgpu")]
     pub use vireo_inference::{GpuExecutable, GpuKernel};
     #[cfg(feature = "local")]
@@ -233,13 +235,13 @@ pub mod hal {
     pub use vireo_hal::types::*;
     pub use vireo_hal::{
         Access, Accessed, AllocatorRef, AvailableDevice, BitPacker, BufferRefObject, BufferView, BufferViewRef,
-        ChannelRef, CommandBufferRef, DeviceRef, DeviceUri, DriverFactory, DriverInfo, DriverRegistry, ElementValue,
-        ExecutableCacheRef, ExecutableFormat, ExecutableRef, Fence, FenceRef, FileRef, Handle, HeapAllocator,
-        HeapBuffer, HostElement, HostSemaphore, MultiWait, OwnedQueueOperation, Progress, QueryCategory, QueryKey,
-        QueueOperation, SemaphoreRef, ShapeAndType, Subspan, Timepoints, VmType, buffer_copy, buffer_fill,
-        buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range, executable_library,
-        executable_plugin, format_elements, format_view, kernel_functions, report_count, require_access, require_usage,
-        subspan, vmvx_format, wait_all, wait_any,
+        ChannelRef, CommandBufferRef, DeviceRef, DeviceTimes, DeviceUri, DispatchTime, DriverFactory, DriverInfo,
+        DriverRegistry, ElementValue, ExecutableCacheRef, ExecutableFormat, ExecutableRef, Fence, FenceRef, FileRef,
+        Handle, HeapAllocator, HeapBuffer, HostElement, HostSemaphore, MultiWait, OwnedQueueOperation, Progress,
+        QueryCategory, QueryKey, QueueOperation, SemaphoreRef, ShapeAndType, SubmissionTime, Subspan, Timepoints,
+        TimesObserver, VmType, buffer_copy, buffer_fill, buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write,
+        check_range, executable_library, executable_plugin, format_elements, format_view, kernel_functions,
+        report_count, require_access, require_usage, subspan, vmvx_format, wait_all, wait_any,
     };
     pub use vireo_hal_driver::pool;
     pub use vireo_hal_observe::{

@@ -7,8 +7,8 @@
 //! of dependencies, `facts` at literals that repeat the specs, `semver` at what users see of the library, `growth` at
 //! the work that hostile modules make. `opcodes` writes the table of the instruction decoder. `dist` builds what is
 //! shipped, `cross` builds and runs for other machines, `package` what is published, `soft` the software libraries of
-//! GPUs, and `ptx-census` looks for forms of PTX that the specs lack. Specs are read from disk, so that an edit of one
-//! does not build this crate again.
+//! GPUs, `silicon` what tests a GPU elsewhere, and `ptx-census` looks for forms of PTX that the specs lack. Specs are
+//! read from disk, so that an edit of one does not build this crate again.
 #![forbid(unsafe_code)]
 
 mod chore;
@@ -28,6 +28,7 @@ mod package;
 mod prose;
 mod ptx_census;
 mod semver;
+mod silicon;
 mod skipped;
 mod soft;
 
@@ -55,6 +56,7 @@ const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask ptx-census FOLDER
        cargo xtask semver [--accept]
        cargo xtask skipped FILE
+       cargo xtask silicon [--debug] DIRECTORY
        cargo xtask soft DIRECTORY [FLAGS OF CARGO BUILD]
        cargo xtask null DIRECTORY
 
@@ -80,6 +82,7 @@ prose      counts the comments that break the rules of prose, fails if there are
 ptx-census  prints the forms in the files .ptx of FOLDER that spec/isa/ptx lacks
 semver     fails if the public items of the library differ from those in snapshots/api/, or records them there
 skipped    counts the tests that FILE says were skipped (VIREO_SKIPPED=FILE when they ran), and fails for what this machine has
+silicon    fills DIRECTORY with what fixtures/cuda/silicon/run.sh runs on a machine with a GPU, with --debug by the build of the tests
 soft       builds the software libraries of GPUs into DIRECTORY, under the names that programs load them by
 null       builds the libraries of GPUs whose functions return at once, which show the cost of the host";
 
@@ -120,6 +123,8 @@ fn main() -> ExitCode {
         ["semver"] => semver::semver(false).map_err(Failure::Wrong),
         ["semver", "--accept"] => semver::semver(true).map_err(Failure::Wrong),
         ["skipped", file] => skipped::skipped(Path::new(file)).map_err(Failure::Wrong),
+        ["silicon", "--debug", directory] => silicon::silicon(Path::new(directory), true),
+        ["silicon", directory] => silicon::silicon(Path::new(directory), false),
         ["soft", directory, flags @ ..] => soft::soft(Path::new(directory), flags),
         ["null", directory] => soft::null(Path::new(directory)),
         ["help" | "--help" | "-h"] => print(USAGE),

@@ -99,11 +99,15 @@ pub struct DisasmArguments {
     /// this.
     #[arg(long)]
     pub gfx: bool,
+    /// Write the PTX of the executables for NVIDIA GPUs instead: of an executable, or of those in a module. `asm` does
+    /// not read this.
+    #[arg(long, conflicts_with = "gfx")]
+    pub ptx: bool,
     /// How to write the code of GPUs. The text of a module is for `asm`, and has no other form.
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     format: Format,
     /// The same as --format=json.
-    #[arg(long, hide = true, requires = "gfx")]
+    #[arg(long, hide = true)]
     json: bool,
 }
 

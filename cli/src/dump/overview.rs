@@ -7,7 +7,7 @@ use std::fmt::Write;
 use vireo::abi::modules::io_parameters;
 use vireo::byte_size;
 use vireo::hal::{ExecutableFormat, local};
-use vireo::inference::{GpuExecutable, Signature};
+use vireo::inference::{CudaExecutable, GpuExecutable, Signature};
 use vireo::vm::Module;
 use vireo::vmfb::{Archive, is_for_callers};
 
@@ -62,7 +62,7 @@ pub fn overview(module: &Module, archive: &Archive, summary: &Summary) -> Result
 }
 
 /// The names by which programs look for devices, and the formats of their kernels: both are texts in the module.
-fn devices(summary: &Summary, gpu: &[(usize, GpuExecutable)]) -> String {
+fn devices(summary: &Summary, gpu: &[OfGpu]) -> String {
     // fact: a prefix of the names of imports, which is not the category of queries of the same name.
     if !summary.imports.iter().any(|import| import.name.starts_with("hal.device")) {
         return "none".into();
@@ -71,10 +71,10 @@ fn devices(summary: &Summary, gpu: &[(usize, GpuExecutable)]) -> String {
     let join = |found: Vec<&str>| found.iter().map(|text| visible(text)).collect::<Vec<_>>().join(", ");
     // The name of a device of a GPU has no star.
     let is_pattern =
-        |text: &&str| text.ends_with('*') && !text.contains(' ') || !gpu.is_empty() && *text == GpuExecutable::DRIVER;
+        |text: &&str| text.ends_with('*') && !text.contains(' ') || gpu.iter().any(|gpu| gpu.driver == *text);
     let patterns = join(texts().filter(is_pattern).collect());
     let is_format = |text: &&str| {
-        let of_gpu = || gpu.iter().any(|(_, executable)| executable.target == *text);
+        let of_gpu = || gpu.iter().any(|gpu| gpu.format == *text);
         ExecutableFormat::ALL.iter().any(|format| format.name() == *text) || of_gpu()
     };
     // Each executable for a GPU has its target besides the name of the format.
@@ -88,23 +88,37 @@ fn devices(summary: &Summary, gpu: &[(usize, GpuExecutable)]) -> String {
     }
 }
 
-/// The executables for AMD GPUs in the data of a module, with the segments they are in.
-fn gpu_executables(archive: &Archive) -> Vec<(usize, GpuExecutable)> {
+/// An executable for GPUs in the data of a module.
+struct OfGpu {
+    /// Its segment.
+    segment: usize,
+    /// The driver whose devices run it.
+    driver: &'static str,
+    /// Its format.
+    format: String,
+}
+
+/// The executables for GPUs in the data of a module.
+fn gpu_executables(archive: &Archive) -> Vec<OfGpu> {
     // Data that is no executable, weights for instance, is left out.
-    let executable = |bytes: &[u8]| GpuExecutable::read(bytes).ok();
+    let executable = |segment: usize, bytes: &[u8]| {
+        if let Ok(executable) = GpuExecutable::read(bytes) {
+            return Some(OfGpu { segment, driver: GpuExecutable::DRIVER, format: executable.target });
+        }
+        CudaExecutable::read(bytes).ok()?;
+        Some(OfGpu { segment, driver: CudaExecutable::DRIVER, format: CudaExecutable::FORMAT.to_string() })
+    };
     let segments = archive.rodata().enumerate();
-    segments
-        .filter_map(|(ordinal, segment)| Some((ordinal, executable(archive.bytes().get(segment.range)?)?)))
-        .collect()
+    segments.filter_map(|(ordinal, segment)| executable(ordinal, archive.bytes().get(segment.range)?)).collect()
 }
 
 /// The bytes of executables in the data of a module, and those of everything else.
-fn data(archive: &Archive, executables: &[Executable], gpu: &[(usize, GpuExecutable)]) -> (u64, u64) {
+fn data(archive: &Archive, executables: &[Executable], gpu: &[OfGpu]) -> (u64, u64) {
     let (mut kernels, mut others) = (0, 0);
     for (ordinal, segment) in archive.rodata().enumerate() {
         let bytes = archive.bytes().get(segment.range).unwrap_or_default();
         let is_bytecode = executables.iter().any(|executable| executable.segment() == ordinal);
-        let is_gpu = gpu.iter().any(|(segment, _)| *segment == ordinal);
+        let is_gpu = gpu.iter().any(|gpu| gpu.segment == ordinal);
         let is_kernel = is_bytecode || is_gpu || local::elf::infer_format(bytes).is_ok();
         *if is_kernel { &mut kernels } else { &mut others } += bytes.len() as u64;
     }

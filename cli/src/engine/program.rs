@@ -9,7 +9,7 @@ use std::sync::Arc;
 use vireo::abi::modules::io_parameters;
 use vireo::hal::local::LoadedKernels;
 use vireo::hal::{ExecutionStatistics, local};
-use vireo::inference::{GpuExecutable, ModelBuilder};
+use vireo::inference::{CudaExecutable, GpuExecutable, ModelBuilder};
 use vireo::interp::{Tier, TraceRecorder, write_perf_map};
 use vireo::vm::Module;
 use vireo::vmfb::Archive;
@@ -186,7 +186,8 @@ impl Program {
     fn has_native_kernels(&self) -> bool {
         let is_native = |archive: &Archive, range: Range<usize>| {
             let bytes = archive.bytes().get(range);
-            bytes.is_some_and(|bytes| local::elf::infer_format(bytes).is_ok() || GpuExecutable::read(bytes).is_ok())
+            let is_of_gpu = |bytes| GpuExecutable::read(bytes).is_ok() || CudaExecutable::read(bytes).is_ok();
+            bytes.is_some_and(|bytes| local::elf::infer_format(bytes).is_ok() || is_of_gpu(bytes))
         };
         let mut archives = self.model.modules().iter().filter_map(Module::archive);
         archives.any(|archive| archive.rodata().any(|segment| is_native(archive, segment.range)))

@@ -9,9 +9,10 @@ use crate::common::{Outcome, example_library, folder, model, vireo};
 use crate::skip::{Need, skipped};
 
 /// The guides, and how many commands of each are run at least.
-const GUIDES: [(&str, usize); 6] = [
+const GUIDES: [(&str, usize); 7] = [
     ("README.md", 1),
     ("docs/cli.md", 29),
+    ("docs/cuda.md", 10),
     ("docs/devices.md", 0),
     ("docs/gpu_debugging.md", 2),
     ("docs/parameters.md", 4),

@@ -137,6 +137,60 @@ fn the_software_agent_has_what_programs_for_gpus_need() {
     assert_eq!(output.code, 3);
 }
 
+/// The modules, kernels and limits of programs for NVIDIA GPUs, with and without a device that loads them.
+#[test]
+fn programs_for_cuda_say_what_they_need() {
+    let none = "--cuda_driver=no/such/libcuda.so.1";
+    let output = vireo(&["explain", none, "cuda/programs.vmfb"]);
+    let text = &output.stdout;
+    for expected in [
+        "devices, one of:\n  cuda  not here: creating driver `cuda`: the CUDA library cannot be loaded",
+        "  cuda-nvptx-fb: ",
+        "    PTX 7.6 for sm_60, ",
+        " bytes of arguments, blocks of ",
+        "  a device that runs kernels in the format `cuda-nvptx-fb`\n",
+    ] {
+        assert!(text.contains(expected), "{expected}\nis not in\n{text}");
+    }
+    assert_eq!(output.code, 3);
+    let output = vireo(&["explain", "--device=cuda", "--cuda_driver=software", "cuda/programs.vmfb"]);
+    let text = &output.stdout;
+    assert!(text.contains(" registers, ") && text.ends_with("everything is there\n"), "{text}{}", output.stderr);
+    assert_eq!(output.code, 0);
+    let output = vireo(&["explain", "--json", "--device=cuda", "--cuda_driver=software", "cuda/programs.vmfb"]);
+    let found: Value = serde_json::from_str(&output.stdout).expect("is JSON");
+    let cuda = &found["formats"][0]["executables"][0]["cuda"];
+    assert_eq!(cuda["modules"][0]["target"], "sm_60");
+    let kernels = cuda["kernels"].as_array().expect("a list");
+    let of_device = cuda["devices"][0]["kernels"].as_array().expect("a list");
+    assert_eq!(kernels.len(), of_device.len());
+    assert!(kernels.iter().all(|kernel| kernel["block"].as_array().is_some_and(|sizes| sizes.len() == 3)), "{cuda}");
+    assert!(of_device.iter().all(|kernel| kernel["registers"].as_u64().is_some_and(|count| count > 0)), "{cuda}");
+    assert!(vireo(&["dump", "cuda/programs.vmfb"]).stdout.contains("cuda, with kernels in cuda-nvptx-fb\n"));
+}
+
+/// Code for a GPU that is newer than the device is refused with both targets.
+#[test]
+fn code_that_the_device_does_not_take_is_missing() {
+    let module = std::fs::read(folder("../fixtures/cuda/programs.vmfb")).expect("the fixture is readable");
+    let temporary = tempfile::tempdir().expect("a folder");
+    let text = b".target sm_60";
+    let mut bytes = module.clone();
+    let places: Vec<usize> = (0..bytes.len() - text.len()).filter(|at| bytes[*at..].starts_with(text)).collect();
+    assert!(!places.is_empty());
+    places.into_iter().for_each(|at| bytes[at..at + text.len()].copy_from_slice(b".target sm_90"));
+    std::fs::write(temporary.path().join("newer.vmfb"), &bytes).expect("the folder is writable");
+    let explain = ["explain", "--device=cuda", "--cuda_driver=software", "newer.vmfb"];
+    let output = crate::common::vireo(temporary.path(), explain);
+    let text = &output.stdout;
+    assert!(text.contains(" refuses it: ") && text.contains("`sm_90` does not run on a device of `sm_86`"), "{text}");
+    assert!(
+        text.contains("missing:\n") && text.contains("  a device that takes the kernels in `cuda-nvptx-fb`"),
+        "{text}"
+    );
+    assert_eq!(output.code, 3);
+}
+
 /// A program that cannot be loaded says the same.
 #[test]
 fn running_a_program_says_what_it_lacks() {

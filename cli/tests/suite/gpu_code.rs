@@ -163,3 +163,24 @@ fn an_instruction_that_the_agent_lacks_is_named_before_a_program_runs() {
     let listing = vireo(directory.path(), ["disasm", "--gfx", "m.vmfb"]);
     assert!(listing.stdout.contains(".long 0xbf820000 ; s_sethalt "), "{}", listing.stdout);
 }
+
+/// The PTX of a module and of an executable alone, as text and as JSON.
+#[test]
+fn the_ptx_of_programs_is_written() {
+    let ptx =
+        |file: &str, flags: &[&str]| vireo(&folder("../fixtures/cuda"), [&["disasm", file, "--ptx"], flags].concat());
+    let text = ptx("programs.vmfb", &[]).stdout;
+    assert!(text.starts_with("// vm.rodata[") && text.contains("\n.target sm_60\n"), "{text}");
+    assert!(text.contains(".visible .entry "), "{text}");
+    let alone = ptx("conformance_sm_60.cda1", &[]).stdout;
+    assert!(alone.starts_with("// module 0\n") && alone.contains("add_dispatch_0_elementwise_64_f32("), "{alone}");
+    let found: Value = serde_json::from_str(&ptx("programs.vmfb", &["--json"]).stdout).expect("is JSON");
+    let executables = found["executables"].as_array().expect("a list");
+    let modules = executables.iter().map(|executable| executable["modules"].as_array().map_or(0, Vec::len));
+    assert_eq!(modules.sum::<usize>(), text.matches(".target sm_60").count());
+    assert!(executables[0]["modules"][0]["text"].as_str().is_some_and(|text| text.contains(".version")), "{found}");
+    let other = vireo(&folder("../fixtures/models"), ["disasm", "abs.vmfb", "--ptx"]);
+    assert_eq!(other.code, 3);
+    assert!(other.stderr.contains("no executable for NVIDIA GPUs"), "{}", other.stderr);
+    assert_eq!(ptx("programs.vmfb", &["--gfx"]).code, 2);
+}

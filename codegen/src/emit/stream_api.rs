@@ -184,6 +184,19 @@ fn interface(api: &Api) -> TokenStream {
             }
         }
     });
+    let missing = has_optional(api).then(|| {
+        quote! {
+            /// The functions that the library lacks.
+            fn missing(&self) -> Vec<&'static str>;
+        }
+    });
+    let traced_missing = has_optional(api).then(|| {
+        quote! {
+            fn missing(&self) -> Vec<&'static str> {
+                self.api.missing()
+            }
+        }
+    });
     let name = trait_name(api);
     let doc = match api.libraries.first().filter(|_| interface_name(api).is_some()) {
         Some(library) => format!(" The functions of {}.", library.title),
@@ -195,16 +208,23 @@ fn interface(api: &Api) -> TokenStream {
         #[doc = #doc]
         pub trait #name: Send + Sync + 'static {
             #has
+            #missing
 
             #(#methods)*
         }
 
         impl<A: #name> #name for Traced<A> {
             #traced_has
+            #traced_missing
 
             #(#traced)*
         }
     }
+}
+
+/// Whether a driver works without some of the functions.
+fn has_optional(api: &Api) -> bool {
+    api.calls.iter().any(|call| !call.required)
 }
 
 fn implementation(api: &Api, library: &Library) -> TokenStream {
@@ -234,6 +254,15 @@ fn implementation(api: &Api, library: &Library) -> TokenStream {
         api.calls.iter().filter(|call| call.required).map(|call| format_ident!("{}", call.name)).collect();
     let optional: Vec<Ident> =
         api.calls.iter().filter(|call| !call.required).map(|call| format_ident!("{}", call.name)).collect();
+    let names = api.calls.iter().filter(|call| !call.required).map(|call| &call.symbol.function.name);
+    let missing = has_optional(api).then(|| {
+        quote! {
+            fn missing(&self) -> Vec<&'static str> {
+                let found = [#((self.#optional.is_some(), #names)),*];
+                found.into_iter().filter(|(is_there, _)| !is_there).map(|(_, name)| name).collect()
+            }
+        }
+    });
     let groups = groups(api).into_iter().map(|name| {
         let variant = type_ident(name);
         let members = api.calls.iter().filter(|call| call.group.as_deref() == Some(name));
@@ -284,6 +313,8 @@ fn implementation(api: &Api, library: &Library) -> TokenStream {
 
         impl #interface for #functions {
             #has
+
+            #missing
 
             #(#methods)*
         }

@@ -20,6 +20,7 @@ pub mod memory_source;
 pub mod panics;
 pub mod pool;
 pub mod queue;
+pub mod queue_times;
 pub mod references;
 pub mod staging;
 

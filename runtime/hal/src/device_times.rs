@@ -33,7 +33,8 @@ pub struct SubmissionTime {
     pub dispatches: u32,
     /// When the host gave it to the device, in the order of the queue.
     pub submitted: Duration,
-    /// When its first dispatch began and its last one ended; none if it has none, or the device did not say.
+    /// When its first command that is timed began and its last one ended; none if it has none, or the device did not
+    /// say. Dispatches are timed, and transfers where the device does not make dispatches of them.
     pub times: Option<(Duration, Duration)>,
     /// When the host learned that it had completed.
     pub completed: Duration,
@@ -44,7 +45,12 @@ pub trait TimesObserver: Send + Sync {
     /// Whether it wants times now. It is asked for each submission; without times a device works at full speed.
     fn is_active(&self) -> bool;
 
-    /// A dispatch completed.
+    /// Whether it wants the times of dispatches, not of submissions alone. Those of submissions may cost a device less.
+    fn wants_dispatches(&self) -> bool {
+        true
+    }
+
+    /// A dispatch completed. Devices call it only where it [wants](Self::wants_dispatches) that.
     fn dispatch(&self, time: &DispatchTime<'_>);
 
     /// A submission completed, after its dispatches.

@@ -16,6 +16,8 @@
 #[cfg(feature = "local")]
 mod builtin;
 mod compare;
+#[cfg(feature = "cuda")]
+mod cuda_executable;
 pub mod dlpack;
 mod events;
 #[cfg(feature = "files")]
@@ -60,6 +62,8 @@ pub use builtin::{
 #[cfg(feature = "software-agents")]
 pub use builtin::{PacketTrace, PacketTraceFormat};
 pub use compare::{ElementDifferences, TensorDifference, Tolerance};
+#[cfg(feature = "cuda")]
+pub use cuda_executable::{CudaDevice, CudaExecutable, CudaKernel, CudaModule, CudaResources};
 #[cfg(feature = "amdgpu")]
 pub use gpu_executable::{GpuExecutable, GpuKernel};
 pub use input::Input;

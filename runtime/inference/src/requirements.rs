@@ -15,6 +15,8 @@ use vireo_hal::{AvailableDevice, Device, ExecutableFormat, QueryCategory};
 use vireo_module::bytecode::opcode::RESERVED_PREFIX;
 use vireo_module::vmfb::{Archive, is_for_callers};
 
+#[cfg(feature = "cuda")]
+use crate::cuda_executable::CudaExecutable;
 #[cfg(feature = "amdgpu")]
 use crate::gpu_executable::GpuExecutable;
 use crate::model::ModelBuilder;
@@ -97,6 +99,9 @@ pub struct RequiredExecutable {
     /// The kernels of an executable for AMD GPUs.
     #[cfg(feature = "amdgpu")]
     pub gpu: Option<GpuExecutable>,
+    /// The modules and kernels of an executable for NVIDIA GPUs.
+    #[cfg(feature = "cuda")]
+    pub cuda: Option<CudaExecutable>,
     /// Why it cannot be read, if so. Executables in formats that loading alone reads have nothing here.
     pub damage: Option<String>,
 }
@@ -155,6 +160,11 @@ impl Requirements {
             let damaged = format.executables.iter().filter_map(|executable| executable.damage.as_ref());
             missing.extend(damaged.map(|why| format!("kernels in `{}` that can be read: {why}", format.name)));
         }
+        #[cfg(feature = "cuda")]
+        for format in self.formats.iter().filter(|format| format.is_available) {
+            let refused = format.executables.iter().filter_map(|executable| executable.cuda.as_ref()?.refusal());
+            missing.extend(refused.map(|why| format!("a device that takes the kernels in `{}`: {why}", format.name)));
+        }
         missing.extend(self.missing_parameters());
         missing
     }
@@ -184,9 +194,10 @@ impl Requirements {
 impl ModelBuilder {
     /// The requirements of a program, and which of them the devices, parameters and modules of this builder lack. The
     /// initialisers of the program run on a stand-in for a device, within the limits of the builder and ten seconds; no
-    /// parameters, executables or devices are loaded or used. They call modules that were added by
-    /// [`ModelBuilder::with_module`] as they do in a session. Where no device is one that the program looks for, the
-    /// driver that would have it is asked for its devices, if the policy allows native code.
+    /// parameters, executables or devices are loaded or used, but that a CUDA device of the builder loads the code of
+    /// its kernels to say what they take. They call modules that were added by [`ModelBuilder::with_module`] as they do
+    /// in a session. Where no device is one that the program looks for, the driver that would have it is asked for its
+    /// devices, if the policy allows native code.
     ///
     /// # Errors
     /// Failures of creating the devices and of opening the parameters.
@@ -215,7 +226,7 @@ impl ModelBuilder {
             let executables = accepted.seen.executables.iter().filter(|executable| executable.format == name);
             found.push(RequiredFormat {
                 is_available: runs(&devices, QueryCategory::ExecutableFormat, &name),
-                executables: executables.map(required).collect(),
+                executables: executables.map(|executable| required(executable, &devices)).collect(),
                 name,
             });
             // The first that goes through to the end tells the rest.
@@ -352,7 +363,7 @@ fn runs(devices: &[Arc<dyn Device>], category: QueryCategory, key: &str) -> bool
     devices.iter().any(|device| device.query_i64(category.name(), key).is_ok_and(|answer| answer != 0))
 }
 
-fn required(executable: &SeenExecutable) -> RequiredExecutable {
+fn required(executable: &SeenExecutable, devices: &[Arc<dyn Device>]) -> RequiredExecutable {
     let mut kernels = executable.functions.clone();
     if executable.format == ExecutableFormat::VmvxBytecode.name()
         && let Ok(archive) = Archive::from_bytes(&executable.data)
@@ -361,26 +372,44 @@ fn required(executable: &SeenExecutable) -> RequiredExecutable {
             archive.exports().map(|export| export.name.to_string()).filter(|name| !name.starts_with(RESERVED_PREFIX));
         kernels = names.collect();
     }
+    #[cfg_attr(not(any(feature = "amdgpu", feature = "cuda")), expect(unused_mut, reason = "of GPUs alone"))]
+    let mut damage = None;
     #[cfg(feature = "amdgpu")]
-    let (gpu, damage) =
-        match GpuExecutable::is_format(&executable.format).then(|| GpuExecutable::read(&executable.data)) {
-            None => (None, None),
-            Some(Ok(gpu)) => {
-                kernels = gpu.kernels.iter().map(|kernel| kernel.name.clone()).collect();
-                (Some(gpu), None)
-            }
-            Some(Err(status)) => (None, Some(status.message().to_string())),
-        };
+    let gpu = match GpuExecutable::is_format(&executable.format).then(|| GpuExecutable::read(&executable.data)) {
+        None => None,
+        Some(Ok(gpu)) => {
+            kernels = gpu.kernels.iter().map(|kernel| kernel.name.clone()).collect();
+            Some(gpu)
+        }
+        Some(Err(status)) => {
+            damage = Some(status.message().to_string());
+            None
+        }
+    };
+    #[cfg(feature = "cuda")]
+    let cuda = match (executable.format == CudaExecutable::FORMAT).then(|| CudaExecutable::read(&executable.data)) {
+        None => None,
+        Some(Ok(mut cuda)) => {
+            kernels = cuda.kernels.iter().map(|kernel| kernel.name.clone()).collect();
+            cuda.ask(devices, &executable.data);
+            Some(cuda)
+        }
+        Some(Err(status)) => {
+            damage = Some(status.message().to_string());
+            None
+        }
+    };
+    #[cfg(not(feature = "cuda"))]
+    let _ = devices;
     RequiredExecutable {
         bytes: executable.data.len() as u64,
         kernels,
         features: features(&executable.data),
         #[cfg(feature = "amdgpu")]
         gpu,
-        #[cfg(feature = "amdgpu")]
+        #[cfg(feature = "cuda")]
+        cuda,
         damage,
-        #[cfg(not(feature = "amdgpu"))]
-        damage: None,
     }
 }
 
@@ -448,6 +477,12 @@ impl fmt::Display for Requirements {
                 .iter()
                 .filter_map(|executable| executable.gpu.as_ref())
                 .try_for_each(|gpu| write!(f, "{gpu}"))?;
+            #[cfg(feature = "cuda")]
+            format
+                .executables
+                .iter()
+                .filter_map(|executable| executable.cuda.as_ref())
+                .try_for_each(|cuda| write!(f, "{cuda}"))?;
             for damage in format.executables.iter().filter_map(|executable| executable.damage.as_ref()) {
                 writeln!(f, "    DAMAGED: {}", visible(damage))?;
             }

@@ -43,7 +43,7 @@ const PACKETS: &str = "docs/packets";
 const OF_COMMAND: &str = "docs/cli.md";
 
 /// All guides, in the order of their groups.
-const GUIDES: [Guide; 27] = [
+const GUIDES: [Guide; 28] = [
     Guide {
         file: "README.md",
         group: USE,
@@ -58,6 +58,7 @@ const GUIDES: [Guide; 27] = [
     Guide { file: "docs/devices.md", group: USE, begin: None },
     Guide { file: "docs/gpu_debugging.md", group: USE, begin: None },
     Guide { file: "docs/amdgpu.md", group: USE, begin: None },
+    Guide { file: "docs/cuda.md", group: USE, begin: Some("run a model on an NVIDIA GPU") },
     Guide { file: "docs/cuda_without_a_gpu.md", group: USE, begin: Some("test a CUDA program without a GPU") },
     Guide { file: "docs/parameters.md", group: USE, begin: None },
     Guide { file: "docs/executables.md", group: USE, begin: None },

@@ -9,6 +9,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Instant;
 
 use vireo_cuda::attributes::DeviceAttribute;
 use vireo_cuda::types::{CChar, CuContext, CuDevice};
@@ -19,6 +20,9 @@ use crate::instance::Instance;
 use crate::memory::DeviceSet;
 use crate::status::{Result, Status, StatusCode};
 
+/// Bytes of the place of a device on its bus at most.
+const BUS_ID_BYTES: usize = 32;
+
 /// Bytes of the name of a device at most.
 const NAME_BYTES: usize = 256;
 
@@ -28,6 +32,8 @@ pub struct Library {
     pub instance: Box<dyn Instance>,
     /// A number that no other library of the process has, from 1.
     pub number: u32,
+    /// The moment from which times of its devices count.
+    pub(crate) started: Instant,
     /// The queues that there are of all its devices.
     pub(crate) queues: AtomicUsize,
     /// Keeps it loaded.
@@ -53,7 +59,8 @@ impl Library {
         // SAFETY: it has no other arguments.
         unsafe { instance.init(0) }.map_err(|error| Status::new(StatusCode::Unavailable, error.to_string()))?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let library = Library { instance, number, queues: AtomicUsize::new(0), _library: library };
+        let (started, queues) = (Instant::now(), AtomicUsize::new(0));
+        let library = Library { instance, number, started, queues, _library: library };
         let (version, names) = (library.version()?, library.instance.names());
         if version < names.least_version {
             let (text, least) = (version_text(version), version_text(names.least_version));
@@ -233,6 +240,35 @@ impl Context {
     #[inline]
     pub fn api(&self) -> &dyn Instance {
         &*self.library.instance
+    }
+
+    /// Its place on the bus, if the library says that.
+    pub fn bus_id(&self) -> Option<String> {
+        let mut text = [CChar(0); BUS_ID_BYTES];
+        // SAFETY: the pointer is to an array of as many bytes, and the device is one of the library.
+        let found =
+            unsafe { self.api().device_bus_id(text.as_mut_ptr(), BUS_ID_BYTES as i32, self.description.device) };
+        found.ok()?;
+        Some(text.iter().take_while(|byte| byte.0 != 0).map(|byte| char::from(byte.0)).collect())
+    }
+
+    /// Bytes of its memory that nothing uses.
+    ///
+    /// # Errors
+    /// Those of the library.
+    pub fn free_memory(&self) -> Result<u64> {
+        // SAFETY: it has no arguments.
+        Ok(self.call(|api| unsafe { api.memory_info() })?.0)
+    }
+
+    /// Whether its kernels can reach the memory of another device.
+    ///
+    /// # Errors
+    /// Those of the library.
+    pub fn reaches(&self, other: &Description) -> Result<bool> {
+        // SAFETY: both are devices of the library.
+        let reached = self.call(|api| unsafe { api.can_access_peer(self.description.device, other.device) })?;
+        Ok(reached != 0)
     }
 
     /// The device among those of its library.

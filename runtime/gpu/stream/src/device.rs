@@ -8,12 +8,13 @@ use crate::allocator::StreamAllocator;
 use crate::collectives::{self, CollectivesLibrary, LibrarySource};
 use crate::command_buffer::{StreamCommandBuffer, StreamRecorder, StreamsCommandBuffer, Target};
 use crate::context::{Context, LaunchLimits};
-use crate::executable::{Export, LoadedKernel, StreamExecutable, StreamExecutableCache};
+use crate::executable::{Export, KernelResources, LoadedKernel, StreamExecutable, StreamExecutableCache};
 use crate::hal::{
     AllocaFlags, Allocator, Buffer, BufferParams, Channel, ChannelParams, ChannelProvider, CommandBuffer,
-    CommandBufferMode, CommandCategory, Device, DeviceCapabilities, DeviceCapabilityBits, Executable, ExecutableCache,
-    ExecutableFunction, GpuQueryCategory, GpuQueryKey, OptionalMethod, Pool, QueryCategory, QueryKey, QueueAffinity,
-    QueueOperation, Semaphore, SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint, TopologyEdge,
+    CommandBufferMode, CommandCategory, Device, DeviceCapabilities, DeviceCapabilityBits, DeviceTimes, Executable,
+    ExecutableCache, ExecutableFunction, GpuQueryCategory, GpuQueryKey, OptionalMethod, Pool, QueryCategory, QueryKey,
+    QueueAffinity, QueueOperation, Semaphore, SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint,
+    TimesObserver, TopologyEdge,
 };
 use crate::hal_driver::device_queue::{HostWorkers, Owner, SubmissionPoint};
 use crate::hal_driver::device_state::{DeviceState, device_state_methods};
@@ -23,8 +24,9 @@ use crate::hal_driver::memory_source::DeviceMemory as TransientMemory;
 use crate::hal_driver::queue::queue_of;
 use crate::hal_driver::staging::StagingSlots;
 pub use crate::options::{DeviceOptions, UseGraphs};
-use crate::queue::{QueueCore, StreamClock, StreamQueue};
+use crate::queue::{Place, QueueCore, StreamClock, StreamQueue};
 use crate::status::{Result, Status};
+use crate::times::DeviceClock;
 
 /// A GPU, for recorders.
 #[derive(Debug)]
@@ -57,6 +59,7 @@ struct Physical {
     queues: Vec<Owner<StreamQueue>>,
     /// The GPU as its command buffers are recorded for it.
     target: Arc<dyn Target>,
+    clock: Arc<DeviceClock>,
 }
 
 /// A device of GPUs whose library has streams.
@@ -89,9 +92,15 @@ impl StreamDevice {
         }
         let own_memory = Arc::new(StreamAllocator::new(&contexts, options)?);
         let physical = |(place, context): (usize, &Arc<Context>)| {
-            let queue = |_| Owner::start(crate::queue::queue_of(context, &own_memory, place, options.graphs)?);
+            let clock = Arc::new(DeviceClock::new(context));
+            let queue = |index| {
+                // There are at most 64.
+                let ordinal = (place * options.streams + index) as u32;
+                let place = Place { ordinal, gpu: place, clock: &clock };
+                Owner::start(crate::queue::queue_of(context, &own_memory, place, options.graphs)?)
+            };
             let queues = (0..options.streams).map(queue).collect::<Result<_>>()?;
-            Ok(Physical { queues, target: Arc::new(ContextTarget(context.clone())) })
+            Ok(Physical { queues, target: Arc::new(ContextTarget(context.clone())), clock })
         };
         let physical = contexts.iter().enumerate().map(physical).collect::<Result<Vec<_>>>()?;
         let memory = TransientMemory::new(own_memory.clone());
@@ -110,6 +119,18 @@ impl StreamDevice {
             collectives: (options.collectives_library.clone(), options.trace_collectives),
             collectives_library: OnceLock::new(),
         })
+    }
+
+    /// The resources that the kernels of an executable have on each of its GPUs, by their names. The code is loaded for
+    /// that, and not run.
+    pub fn resources(&self, data: &[u8]) -> Vec<(String, Result<Vec<KernelResources>>)> {
+        let of = |context: &Arc<Context>| {
+            if !self.native_code {
+                return Err(Status::permission_denied("the security policy allows no machine code"));
+            }
+            StreamExecutable::load(std::slice::from_ref(context), 1, data)?.resources()
+        };
+        self.contexts.iter().map(|context| (format!("{context:?}"), of(context))).collect()
     }
 
     /// The GPU and the queue for an affinity: the first of it, or the first of all if it names none that exists.
@@ -151,6 +172,15 @@ impl StreamDevice {
 impl Drop for StreamDevice {
     fn drop(&mut self) {
         end_queues("stream-end", &mut self.physical);
+    }
+}
+
+impl DeviceTimes for StreamDevice {
+    fn observe(&self, observer: Option<Arc<dyn TimesObserver>>) {
+        for physical in &self.physical {
+            physical.clock.set_observed(observer.is_some());
+            physical.queues.iter().for_each(|queue| queue.core().hardware.observe(observer.clone()));
+        }
     }
 }
 
@@ -292,5 +322,9 @@ impl Device for StreamDevice {
         let affinity = queue_of(&operation, queue_affinity);
         let staging = (&self.own_memory, &self.staging);
         self.with_queue(affinity, |queue| queue.submit((wait, signal), operation, staging))
+    }
+
+    fn device_times(self: Arc<Self>) -> Option<Arc<dyn DeviceTimes>> {
+        Some(self)
     }
 }

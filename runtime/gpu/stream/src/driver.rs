@@ -125,15 +125,25 @@ impl Driver for StreamDriver {
             if device_id == DeviceId::default() { self.devices.iter().collect() } else { vec![self.of_id(device_id)?] };
         let names = self.library.instance.names();
         let version = version_text(self.library.version()?);
-        let mut text = format!("{} {version}: {} devices\n", names.library, self.devices.len());
+        let count = self.devices.len();
+        let mut text = format!("{} {version}: {count} device{}", names.library, if count == 1 { "" } else { "s" });
+        match self.library.instance.missing().as_slice() {
+            [] => text.push('\n'),
+            missing => {
+                let _ = writeln!(text, "; the library lacks {}", missing.join(", "));
+            }
+        }
         for device in devices {
             let context = self.context(device.clone())?;
             let limits = context.limits;
             let (major, minor) = device.capability;
+            let bus = context.bus_id().map_or_else(String::new, |id| format!("PCI {id}, "));
+            let free = context.free_memory().map_or_else(|_| "unknown".to_string(), |bytes| (bytes >> 20).to_string());
             let pools = if context.has_pools { "memory pools" } else { "no memory pools" };
+            let managed = if context.has_managed { "managed memory" } else { "no managed memory" };
             let _ = writeln!(
                 text,
-                "{}: {} (sm_{major}{minor}), {}, {} multiprocessors, {} MiB, {pools}; blocks of {} threads and {} bytes of shared memory",
+                "{}: {} (sm_{major}{minor}), {}, {bus}{} multiprocessors, {} MiB, {free} of them free, {pools}, {managed}; blocks of {} threads and {} bytes of shared memory",
                 device.ordinal,
                 device.name,
                 device.path(),
@@ -142,6 +152,14 @@ impl Driver for StreamDriver {
                 limits.block_threads,
                 limits.shared,
             );
+            for other in self.devices.iter().filter(|other| other.ordinal != device.ordinal) {
+                let how = match context.reaches(other) {
+                    Ok(true) => "kernels reach it",
+                    Ok(false) => "by copies alone",
+                    Err(_) => "unknown",
+                };
+                let _ = writeln!(text, "  memory of {}: {how}", other.ordinal);
+            }
         }
         Ok(text)
     }

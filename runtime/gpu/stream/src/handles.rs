@@ -103,9 +103,10 @@ impl Drop for Event {
     }
 }
 
-/// Events without times that were used before.
+/// Events that were used before.
 #[derive(Default)]
 pub struct EventPool {
+    has_times: bool,
     free: Mutex<Vec<Event>>,
 }
 
@@ -116,13 +117,18 @@ impl fmt::Debug for EventPool {
 }
 
 impl EventPool {
+    /// Events with times; those of the default have none.
+    pub fn with_times() -> EventPool {
+        EventPool { has_times: true, ..EventPool::default() }
+    }
+
     /// An event of the pool, or a new one.
     ///
     /// # Errors
     /// Those of the library.
     pub fn take(&self, context: &Arc<Context>) -> Result<Event> {
         let known = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        known.map_or_else(|| Event::new(context, false), Ok)
+        known.map_or_else(|| Event::new(context, self.has_times), Ok)
     }
 
     /// Keeps an event that nothing waits for any more.

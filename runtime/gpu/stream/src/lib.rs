@@ -4,8 +4,8 @@
 //! `api` has the errors of functions and their observer, `context` the context of a GPU and its loss, `handles` what
 //! the library makes, which ends when it is dropped, and `memory` buffers that GPUs reach. `executable` reads and loads
 //! executables, `collectives` are the ranks of NCCL, `command_buffer` records commands as what streams are given or
-//! graphs are made of, `queue` gives streams what is submitted and completes it. `library_file` opens libraries.
-//! `allocator`, `device` and `driver` implement the objects of the HAL.
+//! graphs are made of, `queue` gives streams what is submitted and completes it, `times` measures that. `library_file`
+//! opens libraries. `allocator`, `device` and `driver` implement the objects of the HAL.
 //!
 //! **Who checks**: readers of files check all they use. Queues resolve every buffer of a submission and check it
 //! against its uses before a stream gets anything, and hold the memory until that has run. Kernels are native code and
@@ -27,6 +27,7 @@ pub mod library_file;
 pub mod memory;
 mod options;
 pub mod queue;
+pub mod times;
 
 use vireo_core::{limits, status};
 use vireo_hal as hal;

@@ -32,6 +32,8 @@ pub mod queues;
 #[doc(hidden)]
 pub mod semaphores;
 #[doc(hidden)]
+pub mod times;
+#[doc(hidden)]
 pub mod workgroups;
 
 #[expect(dead_code, reason = "other tests need the rest of it")]
@@ -118,6 +120,7 @@ macro_rules! suite {
             failures: an_operation_whose_wait_fails_does_nothing, a_host_call_that_panics_fails_its_points,
                 an_execution_that_is_refused_fails_after_its_waits, operations_are_held_to_the_limits_of_their_call;
             devices: devices_describe_themselves, allocators_are_replaced, topologies_are_assigned_once;
+            times: observers_learn_when_work_ran, observers_may_want_submissions_alone, statistics_count_kernels;
             optional: what_is_supported_is_what_devices_say;
             graphs: random_graphs;
         }

@@ -43,10 +43,19 @@ impl Instance for CudaCalls {
 }
 
 /// The target of a PTX module, without `sm_`.
-fn target_of(module: &str) -> Option<&str> {
-    let line = module.lines().take(200).find_map(|line| line.trim_start().strip_prefix(".target"))?;
-    let target = line.trim_start().strip_prefix("sm_")?;
-    Some(target.split(|c: char| c == ',' || c == '/' || c.is_whitespace()).next().unwrap_or(target))
+pub fn target_of(module: &str) -> Option<&str> {
+    directive(module, ".target")?.strip_prefix("sm_")
+}
+
+/// The version of PTX that a module is in, such as `7.6`.
+pub fn version_of(module: &str) -> Option<&str> {
+    directive(module, ".version")
+}
+
+/// The first word after a directive at the beginning of a module.
+fn directive<'a>(module: &'a str, name: &str) -> Option<&'a str> {
+    let line = module.lines().take(200).find_map(|line| line.trim_start().strip_prefix(name))?.trim_start();
+    Some(line.split(|c: char| c == ',' || c == '/' || c.is_whitespace()).next().unwrap_or(line))
 }
 
 #[cfg(test)]
@@ -58,5 +67,6 @@ mod tests {
         assert_eq!(target_of("//\n.version 7.6\n.target sm_80\n"), Some("80"));
         assert_eq!(target_of(".version 8.0\n.target sm_90a, debug // x\n"), Some("90a"));
         assert_eq!(target_of(".version 8.0\n"), None);
+        assert_eq!(version_of("// x\n.version 8.0\n"), Some("8.0"));
     }
 }

@@ -11,4 +11,4 @@ mod instance;
 pub mod library;
 
 pub use generated::calls::{CudaCalls, failure_kind};
-pub use instance::NAMES;
+pub use instance::{NAMES, target_of, version_of};

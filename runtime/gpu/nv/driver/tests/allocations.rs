@@ -2,6 +2,8 @@
 //! allocator of the process. Only allocations of the thread that submits are counted. The library is the null library,
 //! which allocates nothing from the host.
 
+#[path = "suite/container.rs"]
+mod container;
 #[expect(dead_code, reason = "other tests use the rest")]
 #[path = "suite/support.rs"]
 mod support;

@@ -108,6 +108,11 @@ pub struct Block {
 }
 
 impl Block {
+    /// Its launches.
+    pub fn launches(&self) -> usize {
+        self.commands.iter().filter(|command| matches!(command, Command::Launch(_) | Command::Indirect(..))).count()
+    }
+
     /// Bytes that it takes.
     pub fn byte_length(&self) -> u64 {
         let commands = size_of_val(self.commands.as_slice()) + size_of_val(self.patches.as_slice());

@@ -9,6 +9,7 @@ use crate::hal_driver::references::Place;
 use crate::handles::MemoryPool;
 use crate::memory::DeviceMemory;
 use crate::status::{Result, Status};
+use crate::times::Timing;
 
 /// Copies of ranges that overlap without memory in between, at most.
 const MAX_STEPS: u64 = 4096;
@@ -32,29 +33,43 @@ pub struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    /// Gives a block to the stream. What was given before a failure stays there.
+    /// Gives a block to the stream, with events around what is to be timed. What was given before a failure stays
+    /// there.
     ///
     /// # Errors
     /// Those of the library, with the kernel, and OUT_OF_RANGE for sizes of grids that the device does not have.
-    pub fn run(&self, block: &Block, scratch: &mut Scratch) -> Result<()> {
+    pub fn run(&self, block: &Block, scratch: &mut Scratch, mut timing: Option<&mut Timing<'_>>) -> Result<()> {
         let arena = self.arguments(block, scratch)?;
-        if self.program.blocks().len() == 1 && self.program.graphs.run(&self.execution, block, arena)? {
+        // No event can be between the nodes of a graph.
+        let may_be_graph = timing.as_ref().is_none_or(|timing| !timing.wants_dispatches());
+        if may_be_graph && self.program.blocks().len() == 1 && self.program.graphs.run(&self.execution, block, arena)? {
+            if let Some(timing) = timing {
+                timing.graph(block.launches());
+            }
             return Ok(());
         }
         for command in &block.commands {
             match command {
-                Command::Launch(launch) => self.launch(launch, launch.grid, arena)?,
+                Command::Launch(launch) => self.dispatch(launch, launch.grid, arena, timing.as_deref_mut())?,
                 Command::Indirect(launch, counts) => {
                     let grid = self.grid(counts).map_err(|status| self.named(launch, status))?;
                     if !grid.contains(&0) {
-                        self.launch(launch, grid, arena)?;
+                        self.dispatch(launch, grid, arena, timing.as_deref_mut())?;
                     }
                 }
-                Command::Transfer(target, operation) => self.transfer(block, target, operation)?,
+                Command::Transfer(target, operation) => {
+                    self.transfer(block, target, operation)?;
+                    if let Some(timing) = &mut timing {
+                        timing.other();
+                    }
+                }
                 Command::ReadCounts(place, index) => {
                     let (address, length) = place.range(self.execution.resolved, 0)?;
                     let target = self.counts_of(*index)?;
                     self.copy(target, address, length)?;
+                    if let Some(timing) = &mut timing {
+                        timing.other();
+                    }
                 }
                 // A stream runs one after the other.
                 Command::Barrier => {}
@@ -75,6 +90,13 @@ impl Replay<'_> {
             scratch.arena[patch.at as usize] = address;
         }
         Ok(&scratch.arena)
+    }
+
+    #[inline]
+    fn dispatch(&self, launch: &Launch, grid: [u32; 3], arena: &[u64], timing: Option<&mut Timing<'_>>) -> Result<()> {
+        let Some(timing) = timing else { return self.launch(launch, grid, arena) };
+        let named = (self.program.name(launch), grid);
+        timing.dispatch(self.execution.stream, named, || self.launch(launch, grid, arena))
     }
 
     #[inline]

@@ -26,6 +26,19 @@ pub struct LoadedKernel {
     pub most_shared: u32,
 }
 
+/// The resources of a kernel in a context, as the library says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelResources {
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Bytes of shared memory of a block, without what dispatches ask for.
+    pub static_shared: u32,
+    /// Bytes of memory that a thread has to itself.
+    pub local: u32,
+    /// Threads of a block at most.
+    pub block_threads: u32,
+}
+
 /// An executable in the contexts of a device.
 pub struct StreamExecutable {
     exports: Vec<Export>,
@@ -70,6 +83,28 @@ impl StreamExecutable {
             code.push(loaded);
         }
         Ok(StreamExecutable { exports, kernels, contexts: contexts.to_vec(), streams, code: code.into() })
+    }
+
+    /// The resources of each function in the first of its contexts.
+    ///
+    /// # Errors
+    /// Those of the library.
+    pub fn resources(&self) -> Result<Vec<KernelResources>> {
+        let Some((context, kernels)) = self.contexts.first().zip(self.kernels.first()) else { return Ok(Vec::new()) };
+        let of = |kernel: &LoadedKernel| {
+            let attribute = |which| {
+                // SAFETY: the function is one of a module that is loaded.
+                let value = context.call(|api| unsafe { api.function_attribute(which, kernel.function) })?;
+                Ok::<_, Status>(u32::try_from(value).unwrap_or(0))
+            };
+            Ok(KernelResources {
+                registers: attribute(FunctionAttribute::NUM_REGS)?,
+                static_shared: attribute(FunctionAttribute::SHARED_SIZE_BYTES)?,
+                local: attribute(FunctionAttribute::LOCAL_SIZE_BYTES)?,
+                block_threads: attribute(FunctionAttribute::MAX_THREADS_PER_BLOCK)?,
+            })
+        };
+        kernels.iter().map(of).collect()
     }
 
     fn export(&self, function: ExecutableFunction) -> Result<(usize, &Export)> {

@@ -4,4 +4,4 @@ mod container;
 mod loaded;
 
 pub use container::{Container, ContainerError, Export};
-pub use loaded::{LoadedKernel, StreamExecutable, StreamExecutableCache};
+pub use loaded::{KernelResources, LoadedKernel, StreamExecutable, StreamExecutableCache};

@@ -13,14 +13,15 @@ use crate::collectives::{Flight, Flights, issue};
 use crate::command_buffer::{Counts, Program, Replay, Scratch};
 use crate::context::{Context, LossListener};
 use crate::generated::api::CallGroup;
-use crate::hal::BufferBinding;
 use crate::hal::recycle::{MAX_FREE, free_list};
+use crate::hal::{BufferBinding, TimesObserver};
 use crate::hal_driver::device_queue::{Clock, Core, Hardware, Job, LANES, ParkedMemory, Part, SubmissionPoint, Work};
 use crate::hal_driver::references::Resolved;
 use crate::handles::Stream;
 use crate::memory::{DeviceMemory, DeviceSet};
 use crate::options::UseGraphs;
 use crate::status::{Result, Status, StatusCode};
+use crate::times::{DeviceClock, StreamTimes, Timing};
 
 /// The program of an execution, with the addresses of that.
 #[derive(Default)]
@@ -112,6 +113,7 @@ pub struct StreamQueue {
     number: u64,
     progress: Arc<Progress>,
     clocks: [Arc<StreamClock>; LANES],
+    times: StreamTimes,
     /// Where the memory of executions is from, and the place of the GPU there.
     memory: Arc<StreamAllocator>,
     place: usize,
@@ -141,14 +143,25 @@ impl LossListener for QueueCore {
     }
 }
 
-/// A queue of the GPU at a place among those of an allocator, without threads.
+/// The place of a queue in its device.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// Its place among the queues of the device.
+    pub ordinal: u32,
+    /// The place of its GPU among those of the allocator.
+    pub gpu: usize,
+    /// The clock of that GPU.
+    pub clock: &'a Arc<DeviceClock>,
+}
+
+/// A queue of a GPU, without threads.
 ///
 /// # Errors
 /// Those of the library, and UNIMPLEMENTED if it has no graphs and they are always to be used.
 pub fn queue_of(
     context: &Arc<Context>,
     memory: &Arc<StreamAllocator>,
-    place: usize,
+    place: Place<'_>,
     graphs: UseGraphs,
 ) -> Result<Arc<QueueCore>> {
     static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
@@ -169,8 +182,9 @@ pub fn queue_of(
         number,
         progress,
         clocks,
+        times: StreamTimes::new(place.ordinal, place.clock),
         memory: memory.clone(),
-        place,
+        place: place.gpu,
         graphs,
         flights: Flights::default(),
         is_held_up: AtomicBool::new(false),
@@ -202,6 +216,11 @@ impl StreamQueue {
         if !self.flights.is_empty() {
             self.flights.check(|lane| self.clocks[lane].completed(), self.progress.next());
         }
+    }
+
+    /// Tells an observer of the times of submissions from here on; none ends that.
+    pub(crate) fn observe(&self, observer: Option<Arc<dyn TimesObserver>>) {
+        self.times.observe(observer);
     }
 
     fn enter(&self) -> Result<crate::context::Current<'_>> {
@@ -242,7 +261,7 @@ impl Hardware for StreamQueue {
     /// Gives the stream a part. What it was given before a failure is still there, and its owner holds what that uses
     /// until the stream has come to its end.
     fn prepare(&self, builder: &mut Builder, part: Part<'_, StreamQueue>) -> Result<bool> {
-        let Part { lane, epoch, waits, work, .. } = part;
+        let Part { lane, epoch, sequence, waits, work, .. } = part;
         let _current = self.enter()?;
         let program = work.and_then(|(work, index)| Some((work.program.as_deref()?, work, index)));
         let block =
@@ -256,30 +275,40 @@ impl Hardware for StreamQueue {
         if held_up.is_none() && !self.wait_for(waits)? {
             return Ok(false);
         }
+        let mut timing = self.times.begin();
         if let Some((program, work, block)) = block {
+            let stream = self.stream.handle;
             let execution = crate::command_buffer::Execution {
                 context: &self.context,
-                stream: self.stream.handle,
+                stream,
                 resolved: &work.resolved,
                 graphs: self.graphs,
             };
-            if let (false, Some(flight)) = (block.collectives.is_empty(), &work.flight) {
-                let mut is_given = held_up.is_some_and(|(_, is_given)| is_given);
-                if !issue(&block.collectives, &execution, &mut is_given)? {
-                    builder.held_up = Some(((lane, epoch), is_given));
-                    self.is_held_up.store(true, Ordering::Relaxed);
-                    return Ok(false);
+            let mut give = |timing: Option<&mut Timing<'_>>| {
+                if let (false, Some(flight)) = (block.collectives.is_empty(), &work.flight) {
+                    let mut is_given = held_up.is_some_and(|(_, is_given)| is_given);
+                    if !issue(&block.collectives, &execution, &mut is_given)? {
+                        builder.held_up = Some(((lane, epoch), is_given));
+                        self.is_held_up.store(true, Ordering::Relaxed);
+                        return Ok(false);
+                    }
+                    work.given.fetch_add(1, Ordering::Relaxed);
+                    self.flights.add((lane, epoch), flight, &block.collectives);
                 }
-                work.given.fetch_add(1, Ordering::Relaxed);
-                self.flights.add((lane, epoch), flight, &block.collectives);
-            }
-            let replay = Replay {
-                execution,
-                pool: self.memory.pool(self.place).map(|pool| &**pool),
-                program,
-                counts: work.counts.as_ref(),
+                let pool = self.memory.pool(self.place).map(|pool| &**pool);
+                let replay = Replay { execution, pool, program, counts: work.counts.as_ref() };
+                replay.run(block, &mut builder.scratch, timing).map(|()| true)
             };
-            replay.run(block, &mut builder.scratch)?;
+            let is_given = match &mut timing {
+                None => give(None)?,
+                Some(timing) => timing.whole(stream, |timing| give(Some(timing)))?,
+            };
+            if !is_given {
+                return Ok(false);
+            }
+        }
+        if let Some(timing) = timing {
+            self.times.add(timing, (lane, epoch), sequence);
         }
         builder.given = Some((lane, epoch));
         Ok(true)
@@ -333,8 +362,9 @@ impl Hardware for StreamQueue {
         }
     }
 
-    fn report(&self, _completed: &[u64; LANES]) {
+    fn report(&self, completed: &[u64; LANES]) {
         self.look_at_flights();
+        self.times.report(completed);
     }
 
     fn can_stop(&self) -> bool {

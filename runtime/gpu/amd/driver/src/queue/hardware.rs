@@ -30,7 +30,7 @@ use vireo_hsa::ring::{Ring, Slot};
 use vireo_hsa::signal::{Signal, SignalCondition};
 
 use super::kernarg_ring::KernargRing;
-use super::times::QueueTimes;
+use super::times::PacketTimes;
 use crate::agent::GpuAgent;
 use crate::command_buffer::{ArgumentMemory, KernelSource, PacketBytes, Program, Resolved, RingPlace};
 use crate::hal::BufferBinding;
@@ -174,7 +174,7 @@ pub(crate) struct PacketQueue {
     pm4: Option<DeviceMemory>,
     /// How arguments become visible once they are written.
     publication: Publication,
-    times: QueueTimes,
+    times: PacketTimes,
     /// Ticks a second of the clock of the library, for waits that have an end.
     frequency: OnceLock<u64>,
     patience: Duration,
@@ -247,7 +247,7 @@ pub(super) fn queue_of_agent(
         slots,
         pm4,
         publication: kernargs.publication,
-        times: QueueTimes::new(ordinal),
+        times: PacketTimes::new(ordinal),
         frequency: OnceLock::new(),
         patience: sizes.patience,
         _kernargs: kernargs,
@@ -276,7 +276,7 @@ impl PacketQueue {
     }
 
     /// Its times, and the queue that they are of.
-    pub(super) fn times(&self) -> Option<(&QueueTimes, &OwnedQueue)> {
+    pub(super) fn times(&self) -> Option<(&PacketTimes, &OwnedQueue)> {
         Some((&self.times, self.queue.get()?))
     }
 

@@ -1,81 +1,56 @@
-//! Times of a queue ([`QueueTimes`]), for an observer of the device. While there is none, an admission looks at one
+//! Times of a queue ([`PacketTimes`]), for an observer of the device. While there is none, an admission looks at one
 //! flag.
 //!
 //! A dispatch is timed by a completion signal of its own, which the packet processor gives the times. The signal of the
 //! epoch has those of one packet only, so a submission that is timed ends with a barrier. The completion thread reads
 //! the times and lends the signals again.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use vireo_hsa::hsa::Agent;
 use vireo_hsa::packet::{KernelDispatchPacket, PACKET_SIZE, PacketHeader, PacketType};
 
-use crate::hal::{DispatchTime, SubmissionTime, TimesObserver};
-use crate::hal_driver::device_queue::{LANES, guarded};
+use crate::hal::TimesObserver;
+use crate::hal_driver::device_queue::LANES;
+use crate::hal_driver::queue_times::{QueueTimes, Ran, Span, Timed, TimedDispatch};
 use crate::symbols::{Hsa, OwnedQueue, OwnedSignal, duration};
 
 /// Bytes of a packet.
 type PacketBytes = [u8; PACKET_SIZE as usize];
 
+/// The signals of the dispatches of a submission; none if there was none left: their times stay unknown.
+type Signals = Vec<Option<OwnedSignal>>;
+
 /// The times of a queue.
-#[derive(Default)]
-pub(super) struct QueueTimes {
-    /// The queue, by its place among those of the device.
-    ordinal: u32,
-    is_observed: AtomicBool,
-    observer: RwLock<Option<Arc<dyn TimesObserver>>>,
+pub(super) struct PacketTimes {
+    times: QueueTimes<Signals>,
     /// Ticks a second, once that is needed.
     frequency: OnceLock<u64>,
     /// Signals that no packet has.
     free: Mutex<Vec<OwnedSignal>>,
-    has_pending: AtomicBool,
-    /// The dispatches that are timed and have not completed, in the order in which they were submitted.
-    pending: Mutex<VecDeque<Timed>>,
 }
 
-/// A dispatch that is timed.
-struct TimedDispatch {
-    /// None if there was none left: its times stay unknown.
-    signal: Option<OwnedSignal>,
-    kernel: Option<Arc<str>>,
-    workgroups: u64,
-}
-
-/// A submission that is timed.
-struct Timed {
-    observer: Arc<dyn TimesObserver>,
-    lane: usize,
-    epoch: u64,
-    sequence: u64,
-    submitted: u64,
-    dispatches: Vec<TimedDispatch>,
-}
-
-impl QueueTimes {
+impl PacketTimes {
     /// Times of the queue at this place.
-    pub(super) fn new(ordinal: u32) -> QueueTimes {
-        QueueTimes { ordinal, ..QueueTimes::default() }
+    pub(super) fn new(ordinal: u32) -> PacketTimes {
+        PacketTimes { times: QueueTimes::new(ordinal), frequency: OnceLock::new(), free: Mutex::default() }
     }
 
     /// Replaces the observer.
     pub(super) fn observe(&self, queue: &OwnedQueue, observer: Option<Arc<dyn TimesObserver>>) {
-        let is_observed = observer.is_some();
         // A library that refuses gives no times, and the observer learns that.
-        let _ = queue.set_times(is_observed);
-        *self.observer.write().unwrap_or_else(PoisonError::into_inner) = observer;
-        self.is_observed.store(is_observed, Ordering::Release);
+        let _ = queue.set_times(observer.is_some());
+        self.times.observe(observer);
     }
 
     /// Whether the submission that is admitted now is timed, and for whom.
     pub(super) fn active(&self) -> Option<Arc<dyn TimesObserver>> {
-        if !self.is_observed.load(Ordering::Acquire) {
-            return None;
-        }
-        let observer = self.observer.read().unwrap_or_else(PoisonError::into_inner).clone();
-        observer.filter(|observer| observer.is_active())
+        self.times.active()
+    }
+
+    fn moment(&self, hsa: &Hsa, ticks: u64) -> Duration {
+        duration(ticks, *self.frequency.get_or_init(|| hsa.frequency().unwrap_or(0)))
     }
 
     /// Gives each dispatch of a submission a signal. What the library refuses is not timed: that is no reason for the
@@ -89,7 +64,7 @@ impl QueueTimes {
         packets: &mut [PacketBytes],
     ) {
         let Ok(submitted) = hsa.now() else { return };
-        let mut dispatches = Vec::new();
+        let (mut dispatches, mut record) = (Vec::new(), Signals::new());
         for bytes in packets {
             // A dispatch whose size is in memory is not published yet, and has no type.
             let kind = PacketHeader(u16::from_le_bytes([bytes[0], bytes[1]])).r#type();
@@ -108,67 +83,39 @@ impl QueueTimes {
                 PacketType::INVALID => 0,
                 _ => counts.map(|(items, size)| u64::from(items.div_ceil(u32::from(size.max(1))))).product(),
             };
-            dispatches.push(TimedDispatch { signal, kernel: hsa.kernel_name(packet.kernel_object), workgroups });
+            dispatches.push(TimedDispatch { kernel: hsa.kernel_name(packet.kernel_object), workgroups });
+            record.push(signal);
         }
-        let timed = Timed { observer, lane, epoch, sequence, submitted, dispatches };
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner).push_back(timed);
-        self.has_pending.store(true, Ordering::Release);
+        let (submitted, count) = (self.moment(hsa, submitted), dispatches.len() as u32);
+        self.times.add(Timed { observer, lane, epoch, sequence, submitted, count, dispatches, record });
     }
 
     /// Reports what has completed. The completion thread calls it before anyone learns of that.
     pub(super) fn report(&self, hsa: &Hsa, agent: Agent, completed: &[u64; LANES]) {
-        if !self.has_pending.load(Ordering::Acquire) {
-            return;
-        }
-        loop {
-            let timed = {
-                let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-                let index = pending.iter().position(|timed| timed.epoch <= completed[timed.lane]);
-                let timed = index.and_then(|index| pending.remove(index));
-                self.has_pending.store(!pending.is_empty(), Ordering::Release);
-                timed
-            };
-            let Some(timed) = timed else { return };
-            self.report_one(hsa, agent, timed);
-        }
+        self.times.report(completed, |timed| self.read(hsa, agent, timed));
     }
 
-    fn report_one(&self, hsa: &Hsa, agent: Agent, timed: Timed) {
-        let Timed { observer, sequence, submitted, dispatches, .. } = timed;
-        let frequency = *self.frequency.get_or_init(|| hsa.frequency().unwrap_or(0));
-        let moment = |ticks: u64| duration(ticks, frequency);
-        let mut range: Option<(Duration, Duration)> = None;
-        for TimedDispatch { signal, kernel, workgroups } in &dispatches {
+    fn read(&self, hsa: &Hsa, agent: Agent, timed: &mut Timed<Signals>) -> Ran {
+        let mut whole: Option<Span> = None;
+        let mut dispatches = Vec::with_capacity(timed.record.len());
+        for signal in timed.record.drain(..) {
             // SAFETY: the signal is held, and the epoch says that its packet has completed.
             let ticks = signal.as_ref().and_then(|signal| unsafe { hsa.packet_time(agent, signal.handle()) });
-            let ran = ticks.map(|(start, end)| (moment(start), moment(end)));
+            let ran = ticks.map(|(start, end)| (self.moment(hsa, start), self.moment(hsa, end)));
             if let Some((start, end)) = ran {
-                let (first, last) = range.unwrap_or((start, end));
-                range = Some((first.min(start), last.max(end)));
+                let (first, last) = whole.unwrap_or((start, end));
+                whole = Some((first.min(start), last.max(end)));
             }
-            let time = DispatchTime {
-                queue: self.ordinal,
-                submission: sequence,
-                kernel: kernel.as_deref().unwrap_or_default(),
-                workgroups: *workgroups,
-                times: ran,
-            };
-            // If one panics, the others are told all the same.
-            let _ = guarded("an observer of times", || observer.dispatch(&time));
+            dispatches.push(ran);
+            if let Some(signal) = signal {
+                signal.store(1);
+                self.free.lock().unwrap_or_else(PoisonError::into_inner).push(signal);
+            }
         }
-        let time = SubmissionTime {
-            queue: self.ordinal,
-            submission: sequence,
-            dispatches: dispatches.len() as u32,
-            submitted: moment(submitted),
-            times: range,
-            completed: moment(hsa.now().unwrap_or(submitted)),
-        };
-        let _ = guarded("an observer of times", || observer.submission(&time));
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        for signal in dispatches.into_iter().filter_map(|dispatch| dispatch.signal) {
-            signal.store(1);
-            free.push(signal);
+        if !timed.observer.wants_dispatches() {
+            dispatches.clear();
         }
+        let completed = hsa.now().map_or(timed.submitted, |now| self.moment(hsa, now));
+        Ran { whole, dispatches, completed }
     }
 }

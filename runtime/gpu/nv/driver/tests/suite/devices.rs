@@ -28,7 +28,10 @@ fn devices_are_found_by_ordinals_and_all_bytes_of_their_names() {
     let prefix = &devices[0].path[..20];
     assert_eq!(refusal(open(prefix)).code(), StatusCode::NotFound, "a beginning is no name");
     let text = driver.dump_device_info(DeviceId::default()).expect("describes them");
-    assert!(text.contains("CUDA 12.9: 2 devices") && text.contains(&devices[1].path), "{text}");
+    assert!(text.contains("CUDA 12.9: 2 devices\n") && text.contains(&devices[1].path), "{text}");
+    for part in ["(sm_86)", "PCI 0000:", "256 MiB", " of them free, memory pools", "  memory of 1: kernels reach it"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
 }
 
 #[test]

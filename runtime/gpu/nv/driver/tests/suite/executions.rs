@@ -17,7 +17,7 @@ const ADD: &str = "
     st.global.b32 [%rd1], %r1;
     ret;";
 
-fn traced(params: &[(&str, &str)]) -> (Arc<dyn Device>, Calls) {
+pub fn traced(params: &[(&str, &str)]) -> (Arc<dyn Device>, Calls) {
     let calls = Calls::default();
     let driver = StreamDriver::new(library(Some(Box::new(calls.clone()))), 0, DeviceOptions::default());
     let params: Vec<StringPair> =
@@ -27,7 +27,7 @@ fn traced(params: &[(&str, &str)]) -> (Arc<dyn Device>, Calls) {
 }
 
 /// A command buffer with `count` additions to the words of slot 0, a barrier after each `every`.
-fn additions(device: &dyn Device, count: u64, every: u64, distinct: u64) -> Arc<dyn CommandBuffer> {
+pub fn additions(device: &dyn Device, count: u64, every: u64, distinct: u64) -> Arc<dyn CommandBuffer> {
     let data = executable(&module(1, ADD), "main", [1, 1, 1], 1, 0);
     let kernels = prepare(device, &data).expect("loads");
     let commands = device
@@ -48,7 +48,7 @@ fn additions(device: &dyn Device, count: u64, every: u64, distinct: u64) -> Arc<
     commands
 }
 
-fn execute(device: &dyn Device, commands: &Arc<dyn CommandBuffer>, buffer: &Arc<dyn Buffer>) {
+pub fn execute(device: &dyn Device, commands: &Arc<dyn CommandBuffer>, buffer: &Arc<dyn Buffer>) {
     let table = [BufferBinding { buffer: Some(buffer.clone()), offset: 0, length: WHOLE_BUFFER }];
     outcome(device, |signal| {
         device.queue_execute(QueueAffinity::ANY, &[], signal, commands, &table, ExecuteFlags::empty())

@@ -3,6 +3,7 @@
 mod basics;
 mod census;
 mod compiled;
+mod form_kernels;
 mod forms;
 mod indirect;
 mod limits;
