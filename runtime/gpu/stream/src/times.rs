@@ -6,9 +6,10 @@
 //! own clock ([`DeviceClock`]): it is recorded on a stream without work, so nothing waits for what the GPU does. The
 //! clocks of host and GPU drift apart, and the library counts in milliseconds of 24 bits, so there is a new anchor
 //! every second. What is left of the difference shows where the GPU seems to begin before it was told, or to end after
-//! that was known: times are limited to what the host saw.
+//! that was known: the anchor is corrected then.
 
 use std::fmt;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -30,7 +31,27 @@ const WAIT: Duration = Duration::from_micros(100);
 /// An event whose time the host knows.
 struct Anchor {
     event: Event,
-    at: Duration,
+    made: Duration,
+    /// Its time in nanoseconds, which what is measured from it may correct.
+    at: AtomicI64,
+}
+
+fn nanoseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
+}
+
+impl Anchor {
+    /// The time of the anchor, for which all of these moments after it are within what the host saw, as far as that can
+    /// be. A host that was busy when the anchor was made may be wrong by more than a dispatch takes.
+    fn correct<'a>(&self, passed: impl Iterator<Item = &'a i64> + Clone, (low, high): (Duration, Duration)) -> i64 {
+        let at = self.at.load(Ordering::Relaxed);
+        let (Some(first), Some(last)) = (passed.clone().min(), passed.max()) else { return at };
+        let early = nanoseconds(low).saturating_sub(first.saturating_add(at));
+        let late = nanoseconds(high).saturating_sub(last.saturating_add(at));
+        let shift = if early > 0 { early } else { late.min(0).max(early) };
+        self.at.fetch_add(shift, Ordering::Relaxed);
+        at.saturating_add(shift)
+    }
 }
 
 /// The stream of anchors and the latest one.
@@ -94,7 +115,9 @@ impl DeviceClock {
             let (now, took) = (self.now(), before.elapsed());
             match done {
                 // It was recorded between the two, and the middle is off by half of that at most.
-                Ok(()) => return Some(Anchor { event, at: now.saturating_sub(took / 2) }),
+                Ok(()) => {
+                    return Some(Anchor { event, made: now, at: nanoseconds(now.saturating_sub(took / 2)).into() });
+                }
                 Err(error) if error.is_pending() && took < wait => std::thread::yield_now(),
                 Err(_) => return None,
             }
@@ -105,20 +128,20 @@ impl DeviceClock {
     fn anchor(&self) -> Option<Arc<Anchor>> {
         let mut anchors = self.anchors.lock().unwrap_or_else(PoisonError::into_inner);
         let Anchors { stream, latest } = anchors.as_mut()?;
-        let is_old = latest.as_ref().is_none_or(|anchor| anchor.at + RENEWED < self.now());
+        let is_old = latest.as_ref().is_none_or(|anchor| anchor.made + RENEWED < self.now());
         if is_old && let Some(anchor) = self.look(stream, WAIT) {
             *latest = Some(Arc::new(anchor));
         }
         latest.clone()
     }
 
-    /// The time of an event, which has happened.
-    fn time(&self, anchor: &Anchor, event: &Event) -> Option<Duration> {
+    /// Nanoseconds from an anchor to an event, which has happened.
+    fn passed(&self, anchor: &Anchor, event: &Event) -> Option<i64> {
         // SAFETY: both are alive, and have times.
         let passed = unsafe { self.context.api().event_elapsed(anchor.event.handle, event.handle) }.ok()?;
-        let passed = f64::from(f32::from_bits(passed.0)) / 1e3;
-        let span = Duration::try_from_secs_f64(passed.abs()).ok()?;
-        Some(if passed < 0.0 { anchor.at.saturating_sub(span) } else { anchor.at + span })
+        let passed = f64::from(f32::from_bits(passed.0)) * 1e6;
+        // More than a century is no time.
+        (passed.abs() < 3e18).then_some(passed as i64)
     }
 }
 
@@ -181,7 +204,12 @@ impl StreamTimes {
         let current = clock.context.enter().ok();
         let anchor = record.anchor.take().filter(|_| current.is_some());
         let moments: Vec<Option<Duration>> = match anchor {
-            Some(anchor) => record.events.iter().map(|event| clock.time(&anchor, event)).collect(),
+            Some(anchor) => {
+                let passed: Vec<_> = record.events.iter().map(|event| clock.passed(&anchor, event)).collect();
+                let at = anchor.correct(passed.iter().flatten(), limits);
+                let moment = |passed: i64| Duration::from_nanos(passed.saturating_add(at).max(0).unsigned_abs());
+                passed.into_iter().map(|passed| passed.map(moment)).collect()
+            }
             None => Vec::new(),
         };
         let moment = |index: usize| Some((*moments.get(index)?)?.clamp(limits.0, limits.1));
