@@ -85,6 +85,8 @@ pub(crate) struct LinkTargets {
     pub functions: HashMap<u32, NativeEntry>,
     /// Whether each access compares its index with the length of the buffer once more.
     pub checks_accesses: bool,
+    /// The address of the counts of side exits, by op.
+    pub side_exit_counts: usize,
 }
 
 /// The native entry of a function.
