@@ -61,6 +61,7 @@ mod readme;
 mod recording;
 mod reference;
 mod registry;
+mod renamed_references;
 mod runtime_ops;
 #[path = "../support/skip.rs"]
 mod skip;

@@ -286,8 +286,10 @@ impl Writer<'_> {
     fn copies(&mut self) -> String {
         let count = self.random.choose(&[0, 0, 0, 1, 2, 3]);
         let mut copies: Vec<String> = (0..count).map(|_| format!("{}->{}", self.word(), self.word())).collect();
-        if !self.is_plain() && self.random.chance(16) {
-            copies.push(format!("{}->%r2", self.random.choose(&["%r0", "%r0", "%r3", "%r4"])));
+        if !self.is_plain() && self.random.chance(8) {
+            // Copies, two buffers that change places, and one that moves away and comes back.
+            let moves = ["%r0->%r2", "%r3->%r2", "%r4->%r2", "%r0->%r2, %R3->%r0, %R2->%r3", "%R3->%r2, %r2->%r3"];
+            copies.push(self.random.choose(&moves).to_string());
         }
         copies.join(", ")
     }

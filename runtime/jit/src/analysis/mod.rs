@@ -1,7 +1,8 @@
 //! Analyses of functions and of graphs, which change neither.
 //!
 //! Of the bytecode, for `build`: `typed_liveness` is liveness of slots with the type of the next read, and
-//! `block_liveness` that at each op of a block; `constants` is constant propagation, `loops` finds loop headers, and
+//! `block_liveness` that at each op of a block; `constants` is constant propagation, `loops` finds loop headers,
+//! `references` which registers of the frame have the references that branches move, and
 //! `calls` has the calls that machine code makes itself and their convention. Of the graph, for `passes`: `dominators`,
 //! `loop_nest` for nests of counted loops, `shapes` for how values differ between lanes, in the terms of `shape`,
 //! `byte_lanes` for what lanes of bytes can compute, `carried` for elements that loops keep in registers, and `verify`,
@@ -19,6 +20,7 @@ pub(crate) mod dominators;
 pub(crate) mod loop_nest;
 pub(crate) mod loops;
 pub(crate) mod origins;
+pub(crate) mod references;
 pub(crate) mod shape;
 pub(crate) mod shapes;
 pub(crate) mod typed_liveness;

@@ -5,6 +5,7 @@
 use smallvec::SmallVec;
 
 use super::builder::{Baseline, FunctionBuilder};
+use super::references::{can_move, moves_of_own};
 use crate::analysis::loops::{moves_refs, native_edges};
 use crate::bytecode::{BlockId, EdgeId, Op};
 use crate::generated::vm::jit;
@@ -93,7 +94,7 @@ impl FunctionBuilder<'_> {
     fn terminate_baseline(&mut self, op: Op) {
         self.graph.terminator_ops.push((self.current, self.pc));
         let edges = native_edges(op);
-        if edges.is_empty() || moves_refs(self.decoded, &edges) {
+        if edges.is_empty() || moves_refs(self.decoded, &edges) && !can_move(self.context.function) {
             let kind = if matches!(op, Op::Return { .. }) { SideExitKind::Return } else { SideExitKind::Op };
             let exit = self.exit_with(self.defined());
             self.graph.blocks[self.current].terminator = Terminator::SideExit(kind, exit);
@@ -130,12 +131,19 @@ impl FunctionBuilder<'_> {
         }
         let copies = self.graph.add_block();
         self.enter_piece(copies);
-        for remap in remaps {
+        for remap in remaps.iter().filter(|remap| !remap.source.is_ref()) {
             let (source, target) = (remap.source.reg().index(), remap.target.reg().index());
             self.copy_slot(target, source);
         }
         self.flush_to_slots();
-        self.graph.blocks[copies].terminator = Terminator::Jump(branch);
+        let moves = moves_of_own(self.context.function, edge);
+        let mut last = copies;
+        if !moves.is_empty() {
+            last = self.move_references(moves, &Bits::new(self.defs.len()), edge.entry);
+            self.graph.order.push(last);
+            self.defs.home = Bits::all(self.defs.len());
+        }
+        self.graph.blocks[last].terminator = Terminator::Jump(branch);
         self.forget();
         Branch { target: copies, ..Branch::default() }
     }

@@ -57,7 +57,9 @@ impl FunctionBuilder<'_> {
 
     /// The check that a reference register holds a buffer, which stands for the buffer as an operand.
     pub fn buffer(&mut self, reg: RefReg) -> NodeId {
-        self.add(Kind::IsBuffer(reg.index() as u16), Ty::Nothing, &[], true)
+        // An op that reads null is executed by the runtime, which fails.
+        let holder = self.refs.holder(reg.index()).unwrap_or(reg.index() as u16);
+        self.add(Kind::IsBuffer(holder), Ty::Nothing, &[], true)
     }
 
     /// The bytes of a buffer, as [`FunctionBuilder::buffer`] gives it.
@@ -68,7 +70,8 @@ impl FunctionBuilder<'_> {
 
     /// The object that a register of references refers to, as a number: zero if there is none.
     pub fn reference(&mut self, reg: RefReg) -> NodeId {
-        self.add(Kind::Reference(reg.index() as u16), Ty::Scalar(Scalar::I64), &[], false)
+        let holder = self.refs.holder(reg.index()).unwrap_or(reg.index() as u16);
+        self.add(Kind::Reference(holder), Ty::Scalar(Scalar::I64), &[], false)
     }
 
     /// The value of the register that an index selects from a list, or the default: a chain of tests.

@@ -11,7 +11,8 @@ use crate::vm::offsets as objects;
 
 pub(super) use crate::interp::threaded::offsets::{GO_ON, JUMPS};
 pub(super) use crate::interp::threaded::{
-    allocate, begin_frame, call_import, check_limits, count_many, end_frame, execute, fail_import, out_of_range,
+    allocate, begin_frame, call_import, check_limits, count_many, end_frame, execute, fail_import, move_references,
+    out_of_range,
 };
 
 /// The countdown to the next check of the limits.

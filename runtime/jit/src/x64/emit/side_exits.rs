@@ -130,6 +130,7 @@ impl Emitter<'_> {
             dynasm!(self.asm.ops ; .arch x64 ; jmp =>stop);
         } else {
             self.flush_frame_state(stub.exit);
+            self.move_references(stub.exit);
             let leave = self.shared(Shared::SideExit);
             dynasm!(self.asm.ops ; .arch x64 ; mov eax, pc ; jmp =>leave);
         }

@@ -52,6 +52,6 @@ pub use handler::{Handler, address_of};
 pub use handlers::cold;
 pub use native_frames::{begin_frame, end_frame};
 pub use runtime_ops::{
-    allocate, call_import, check_limits, count_many, execute, fail_import, out_of_range,
+    allocate, call_import, check_limits, count_many, execute, fail_import, move_references, out_of_range,
 };
 pub use tier_up::TierUp;
