@@ -105,17 +105,19 @@ impl FunctionBuilder<'_> {
         let from = self.current;
         let branches: SmallVec<[Branch; 2]> = edges.iter().map(|edge| self.branch_baseline(*edge)).collect();
         self.graph.blocks[from].terminator = match (test, &branches[..]) {
-            (Some(test), [then, otherwise]) => Terminator::Branch(test, [then.clone(), otherwise.clone()]),
+            (Some((test, false)), [then, otherwise]) => Terminator::Branch(test, [then.clone(), otherwise.clone()]),
+            (Some((test, true)), [then, otherwise]) => Terminator::Branch(test, [otherwise.clone(), then.clone()]),
             (_, [only, ..]) => Terminator::Jump(only.clone()),
             (_, []) => Terminator::Open,
         };
     }
 
-    /// The truth value that a conditional branch tests.
-    pub(super) fn tested(&mut self, op: Op) -> Option<NodeId> {
+    /// The truth value that a conditional branch tests, and whether its first edge is taken if that is false.
+    pub(super) fn tested(&mut self, op: Op) -> Option<(NodeId, bool)> {
         let Op::CondBr { condition, .. } = op else { return None };
         let condition = self.read(Scalar::I32, condition);
-        Some(self.primitive(Primitive::IsNonzero, Scalar::I32, &[condition]))
+        let tested = self.truth_or_negation(condition);
+        Some(tested.unwrap_or_else(|| (self.primitive(Primitive::IsNonzero, Scalar::I32, &[condition]), false)))
     }
 
     /// A branch at the end of a piece. If the edge copies registers, it leads through a block that does.

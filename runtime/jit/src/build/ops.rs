@@ -132,6 +132,22 @@ impl FunctionBuilder<'_> {
         (node.kind == Kind::Number).then(|| node.args[0])
     }
 
+    /// The truth value of which a number is made, and whether the number is its negation: of a comparison that the
+    /// bytecode lacks, compilers make the opposite one and its exclusive or with 1.
+    pub(super) fn truth_or_negation(&self, mut number: NodeId) -> Option<(NodeId, bool)> {
+        let mut is_negated = false;
+        loop {
+            let node = self.graph.node(number);
+            match (node.kind, &node.args[..]) {
+                (Kind::Number, &[truth]) => return Some((truth, is_negated)),
+                (Kind::Primitive(Primitive::Xor, Scalar::I32), &[a, b]) if self.bits(b) == Some(1) => number = a,
+                (Kind::Primitive(Primitive::Xor, Scalar::I32), &[a, b]) if self.bits(a) == Some(1) => number = b,
+                _ => return None,
+            }
+            is_negated = !is_negated;
+        }
+    }
+
     /// A load or store at an address from [`FunctionBuilder::global`].
     fn global_element(&mut self, kind: Kind, ty: Ty, args: &[NodeId]) -> NodeId {
         let address = self.graph.node(args[0]).args.clone();

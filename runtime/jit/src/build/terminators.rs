@@ -35,11 +35,13 @@ impl FunctionBuilder<'_> {
         let test = self.tested(op);
         let branch = Branch::default();
         self.graph.blocks[from].terminator = match test {
-            Some(test) => Terminator::Branch(test, [branch.clone(), branch]),
+            Some((test, _)) => Terminator::Branch(test, [branch.clone(), branch]),
             None => Terminator::Jump(branch),
         };
         let mut second = (edges.len() > 1).then(|| self.defs.clone());
+        let is_negated = test.is_some_and(|(_, is_negated)| is_negated);
         for (index, id) in edges.iter().enumerate() {
+            let index = if is_negated { 1 - index } else { index };
             let edge = self.decoded.edge(*id);
             for remap in self.decoded.remaps(edge).iter().filter(|remap| !remap.source.is_ref()) {
                 self.copy_slot(remap.target.reg().index(), remap.source.reg().index());
