@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 
 use super::replacements::Replacements;
 use super::{
-    block_layout, block_parameters, call_pairing, dce, guard_sinking, gvn, licm, splats, strip_mining, vectorise,
+    block_layout, block_parameters, call_pairing, dce, guard_sinking, gvn, if_conversion, licm, splats, strip_mining,
+    vectorise,
 };
 use crate::analysis::dominators::{Dominators, predecessors};
 use crate::analysis::verify::{RangeChecks, Verifier};
@@ -51,6 +52,7 @@ const PASSES: &[Pass] = &[
     pass("simplify", Skipped, Skipped, number_values),
     pass("gvn", Exact, Exact, number_values),
     pass("dce", Exact, Exact, |graph, _| dce::remove_dead_nodes(graph, true)),
+    pass("if_conversion", Exact, Exact, |graph, _| _ = if_conversion::convert_branches(graph)),
     pass("strip_mining", Exact, Exact, |graph, features| _ = strip_mining::split_loops(graph, features)),
     pass("vectorise", Exact, Guarded, |graph, features| _ = vectorise::vectorise_loops(graph, features)),
     pass("licm", Guarded, Skipped, hoist),

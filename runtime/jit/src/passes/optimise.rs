@@ -1,10 +1,12 @@
-//! The pass pipeline: redundant block parameters, GVN, DCE; then for functions with loops strip mining, vectorisation,
+//! The pass pipeline: redundant block parameters, GVN, DCE; then for functions with loops if-conversion, strip mining,
+//! vectorisation,
 //! LICM with the passes for each loop, guard sinking, GVN again, splats of loads, DCE, call pairing and block layout.
 //! The plan of a function calls it. The verifier looks at the graph after each pass.
 
 use super::replacements::Replacements;
 use super::{
-    block_layout, block_parameters, call_pairing, dce, guard_sinking, gvn, licm, splats, strip_mining, vectorise,
+    block_layout, block_parameters, call_pairing, dce, guard_sinking, gvn, if_conversion, licm, splats, strip_mining,
+    vectorise,
 };
 use crate::analysis::dominators::{Dominators, predecessors};
 use crate::analysis::verify::{RangeChecks, Verifier};
@@ -33,6 +35,8 @@ pub(crate) fn optimise(graph: &mut Graph, features: Features, guards: bool) {
         // Without preheaders there are no loops.
         return;
     }
+    let tree = if if_conversion::convert_branches(graph) { Dominators::new(graph) } else { tree };
+    verifier.after("if_conversion", graph, RangeChecks::Exact);
     let is_split = guards && strip_mining::split_loops(graph, features);
     verifier.after("strip_mining", graph, RangeChecks::Exact);
     let is_vectorised = guards && vectorise::vectorise_loops(graph, features);
