@@ -26,7 +26,7 @@ pub(crate) fn optimise(graph: &mut Graph, features: Features, guards: bool) {
     block_parameters::remove_redundant(graph, &predecessors);
     verifier.after("block_parameters", graph, RangeChecks::Exact);
     let tree = Dominators::with_predecessors(graph, predecessors);
-    gvn::number_values(graph, &tree, Replacements::new(graph), gvn::Constants::default());
+    gvn::number_values(graph, &tree, Replacements::new(graph), gvn::Constants::default(), gvn::Loads::Numbered);
     verifier.after("gvn", graph, RangeChecks::Exact);
     // Dead nodes would keep loops from being recognised as simple.
     dce::remove_dead_nodes(graph, true);
@@ -48,7 +48,7 @@ pub(crate) fn optimise(graph: &mut Graph, features: Features, guards: bool) {
     hoisted.products.iter().for_each(|(product, sum)| replacements.0[product.index()] = *sum);
     let constants = gvn::merge_constants(graph, &mut replacements);
     // Nodes that were hoisted to a preheader may be available there already.
-    gvn::number_values(graph, &tree, replacements, constants);
+    gvn::number_values(graph, &tree, replacements, constants, gvn::Loads::Kept);
     // The replacements of products by loop parameters are applied now, so the graph is whole again.
     verifier.after("licm, guard_sinking and gvn", graph, RangeChecks::Skipped);
     if is_vectorised {
