@@ -49,6 +49,8 @@ const DOUBLES: u64 = 56;
 const COUNTERS: u64 = 64;
 const MASK: &str = "%i80:81";
 const ONE: &str = "%i82:83";
+/// The low half of it.
+const NARROW_ONE: &str = "%i82";
 const CONDITION: &str = "%i84";
 const NAN: &str = "%i85";
 const WIDE_NAN: &str = "%i86:87";
@@ -150,6 +152,10 @@ impl Writer<'_> {
         let pool = if self.random.chance(4) { Pool::FloatTruth } else { Pool::Truth };
         let op = self.choose_op(pool);
         self.write_op(op, Some(target));
+        if self.random.chance(6) {
+            // Compilers make the comparisons that the bytecode lacks so.
+            line!(self, "{target} = vm.xor.i32 {target}, {NARROW_ONE}");
+        }
     }
 
     /// An index of an element: of a loop around, of a few elements, or anything.
