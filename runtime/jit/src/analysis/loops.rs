@@ -2,9 +2,10 @@
 
 use smallvec::SmallVec;
 
+use super::edges::{moves_refs, native_edges};
 use super::references::References;
 use super::typed_liveness::TypedLiveness;
-use crate::bytecode::{Decoded, EdgeId, Op};
+use crate::bytecode::Decoded;
 use crate::generated::vm::jit_facts;
 
 /// Whether the interpreter may enter machine code at a loop header.
@@ -15,20 +16,6 @@ pub(crate) enum LoopHeader {
     /// It may not: a loop around this one is compiled as a whole, and entered at its own header. So values of that loop
     /// stay in registers through this one.
     Inner,
-}
-
-/// Whether one of the edges of a branch moves references.
-pub(crate) fn moves_refs(decoded: &Decoded, edges: &[EdgeId]) -> bool {
-    edges.iter().any(|id| decoded.remaps(decoded.edge(*id)).iter().any(|remap| remap.source.is_ref()))
-}
-
-/// The edges of a branch that machine code can execute.
-pub(crate) fn native_edges(op: Op) -> SmallVec<[EdgeId; 2]> {
-    match op {
-        Op::Br { target } => SmallVec::from_slice(&[target]),
-        Op::CondBr { true_target, false_target, .. } => SmallVec::from_slice(&[true_target, false_target]),
-        _ => SmallVec::new(),
-    }
 }
 
 /// Blocks of the bytecode that branch to one of them: mostly few.

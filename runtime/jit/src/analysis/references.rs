@@ -13,7 +13,7 @@
 
 use smallvec::SmallVec;
 
-use super::loops::{moves_refs, native_edges};
+use super::edges::{moves_refs, native_edges};
 use super::typed_liveness::TypedLiveness;
 use crate::bytecode::{BlockId, Decoded, Edge, EdgeId, Remap, VerifiedFunction};
 use crate::generated::vm::jit_facts;

@@ -5,8 +5,8 @@
 use smallvec::SmallVec;
 
 use super::builder::{Baseline, FunctionBuilder};
-use super::references::{can_move, moves_of_own};
-use crate::analysis::loops::{moves_refs, native_edges};
+use super::holders::{can_move, moves_of_own};
+use crate::analysis::edges::{moves_refs, native_edges};
 use crate::bytecode::{BlockId, EdgeId, Op};
 use crate::generated::vm::jit;
 use crate::generated::vm::primitive::Primitive;

@@ -4,7 +4,7 @@
 use smallvec::SmallVec;
 
 use super::defs::Defs;
-use super::references::RefState;
+use super::holders::RefState;
 use crate::analysis::block_liveness::BlockLiveness;
 use crate::analysis::calls::FunctionContext;
 use crate::analysis::constants::{ConstantSlots, Constants};

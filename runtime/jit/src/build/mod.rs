@@ -6,10 +6,10 @@
 //!
 //! The plan of a function calls the builder, and the code that is generated for each op does, which names it at the
 //! root of the crate. `blocks` and `terminators` make the blocks of the graph, `slots` and `defs` track the definitions
-//! of slots, `exits` builds frame states. `ops` has the methods that generated code calls, with constant folding in
-//! `fold`; `calls` and `partial_inlining` build native calls, and `zeroing_elision` finds buffers that need not be
-//! zeroed, and `references` follows the references that branches move. `baseline` builds functions in baseline mode. The room uses `ir`, `analysis` and the bytecode, but nothing
-//! of the processor, of passes or of machine code.
+//! of slots, and `references` and `holders` the references that branches move; `exits` builds frame states. `ops` has
+//! the methods that generated code calls, with constant folding in `fold`; `calls` and `partial_inlining` build native
+//! calls, and `zeroing_elision` finds buffers that need not be zeroed. `baseline` builds functions in baseline mode.
+//! The room uses `ir`, `analysis` and the bytecode, but nothing of the processor, of passes or of machine code.
 
 mod baseline;
 mod blocks;
@@ -18,6 +18,7 @@ mod calls;
 mod defs;
 mod exits;
 mod fold;
+mod holders;
 mod ops;
 mod partial_inlining;
 mod references;
@@ -42,7 +43,7 @@ use crate::ir::types::{Effect, Ty};
 pub(crate) use builder::FunctionBuilder;
 use builder::MAX_TABLE_ENTRIES;
 use defs::Defs;
-use references::RefState;
+use holders::RefState;
 
 /// Functions with more ops than this are left to the interpreter.
 const MAX_OPS: usize = 1 << 17;
@@ -105,7 +106,7 @@ pub(crate) fn build(context: FunctionContext<'_>, mode: CompileMode) -> Option<G
         builder.build_baseline();
         return (!builder.failed).then_some(builder.graph);
     }
-    let headers = loops::loop_headers(decoded, &builder.liveness, builder.refs.references.as_ref());
+    let headers = loops::loop_headers(decoded, &builder.liveness, builder.refs.analysis());
     for (block, header) in (0..).map(BlockId).zip(headers) {
         builder.block(block, header)?;
     }

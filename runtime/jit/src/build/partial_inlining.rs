@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::builder::{FunctionBuilder, Incoming};
 use super::defs::Defs;
-use crate::analysis::loops::moves_refs;
+use crate::analysis::edges::moves_refs;
 use crate::bytecode::{BlockId, CallSite, Callee, Decoded, EdgeId, ListId, Op, Reg, VerifiedFunction};
 use crate::generated::vm::primitive::Primitive;
 use crate::generated::vm::{jit, jit_facts};

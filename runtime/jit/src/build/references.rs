@@ -1,93 +1,27 @@
-//! References that branches move: the holders of references in the block that is built, and the blocks that move
-//! references in the frame where holders have to change (`analysis/references.rs`).
+//! References that branches move: the blocks that move references in the frame where holders have to change
+//! (`analysis/references.rs`).
 
 use smallvec::{SmallVec, smallvec};
 
 use super::builder::FunctionBuilder;
-use crate::analysis::references::{Holders, MAX_REFS, References};
 use crate::analysis::typed_liveness::Read;
-use crate::bytecode::{BlockId, Decoded, Edge, VerifiedFunction};
+use crate::bytecode::{BlockId, Edge};
 use crate::ir::bits::Bits;
 use crate::ir::graph::{
     BlockIndex, Branch, Entry, NativeKind, NativeTerminator, RefMove, RuntimeOp, SideExitKind, Terminator,
 };
 
-/// The state of the builder that tells where references are.
-#[derive(Default)]
-pub(super) struct RefState {
-    /// None if no branch of the function renames references.
-    pub(super) references: Option<References>,
-    /// The holders at the op that is being built.
-    holders: Holders,
-    /// The registers that are live before each op of the block, and the first of these.
-    live: Vec<u64>,
-    first: u32,
-}
-
-impl RefState {
-    pub fn new(references: Option<References>) -> RefState {
-        RefState { references, ..RefState::default() }
-    }
-
-    /// Whether machine code executes branches that move references.
-    pub fn renames(&self) -> bool {
-        self.references.is_some()
-    }
-
-    fn live_at(&self, pc: u32) -> u64 {
-        pc.checked_sub(self.first).and_then(|index| self.live.get(index as usize)).copied().unwrap_or(0)
-    }
-
-    /// The register of the frame that holds a reference; none if it is null.
-    pub fn holder(&self, register: usize) -> Option<u16> {
-        self.holders.of(register)
-    }
-
-    /// The moves after which the registers that are live at an op have their own references.
-    pub fn moves_at(&self, pc: u32) -> Vec<RefMove> {
-        match &self.references {
-            Some(references) => self.holders.moves_to(references.own(), self.live_at(pc)),
-            None => Vec::new(),
-        }
-    }
-
-    /// The moves of a branch at the end of the block.
-    pub fn moves_of(&self, decoded: &Decoded, edge: &Edge) -> Vec<RefMove> {
-        self.references.as_ref().map_or_else(Vec::new, |references| references.moves(decoded, edge, &self.holders))
-    }
-}
-
-/// The moves of an edge between blocks that have each reference in its own register.
-pub(super) fn moves_of_own(function: &VerifiedFunction, edge: &Edge) -> Vec<RefMove> {
-    let own = Holders::own(function.refs());
-    let mut holders = own.clone();
-    holders.rename(function.decoded().remaps(edge));
-    holders.moves_to(&own, u64::MAX)
-}
-
-/// Whether the references that an edge moves can be moved by machine code.
-pub(super) fn can_move(function: &VerifiedFunction) -> bool {
-    function.refs() <= MAX_REFS
-}
-
 impl FunctionBuilder<'_> {
     /// Begins a block of the bytecode.
     pub(super) fn begin_references(&mut self, block: BlockId) {
-        if let Some(references) = &self.refs.references {
-            self.refs.holders = references.entry(block).clone();
-            self.refs.live = references.live_before(self.decoded, &self.liveness, block);
-            self.refs.first = self.decoded.block(block).ops.start;
-        }
+        self.refs.begin(self.decoded, &self.liveness, block);
     }
 
     /// Opens an entry at which the interpreter enters a block, with each reference in its own register, and moves
     /// references to their holders. Gives the blocks that do so; the last one is selected.
     pub(super) fn interpreter_entry(&mut self, pc: u32) -> SmallVec<[BlockIndex; 2]> {
         let mut blocks = smallvec![self.open(Some(Entry { pc, resumes: false, native: false }))];
-        let moves = match &self.refs.references {
-            Some(references) => references.own().moves_to(&self.refs.holders, self.refs.live_at(pc)),
-            None => Vec::new(),
-        };
+        let moves = self.refs.moves_from_own(pc);
         if !moves.is_empty() {
             self.defs.fill(None);
             let live = Bits::new(self.defs.len());
@@ -106,15 +40,13 @@ impl FunctionBuilder<'_> {
             self.graph.order.push(block);
             self.exit = None;
         }
-        if let Some(references) = &self.refs.references {
-            self.refs.holders = references.own().clone();
-        }
+        self.refs.settle();
     }
 
     /// Whether an op reads a register that is null because its reference was moved away.
     pub(super) fn reads_moved(&self) -> bool {
         let is_moved = |register: usize| self.refs.holder(register).is_none();
-        self.refs.references.is_some() && self.liveness.ref_reads(self.pc).any(is_moved)
+        self.refs.renames() && self.liveness.ref_reads(self.pc).any(is_moved)
     }
 
     /// Moves references on a branch of a block, after the edge's copies of slots. Gives the block that leads to the

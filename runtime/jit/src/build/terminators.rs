@@ -3,7 +3,7 @@
 
 use super::builder::{FunctionBuilder, Incoming};
 use crate::analysis::constants::apply;
-use crate::analysis::loops::{moves_refs, native_edges};
+use crate::analysis::edges::{moves_refs, native_edges};
 use crate::bytecode::{Callee, Op};
 use crate::interp::machine::lent_references::may_be_lent_to;
 use crate::ir::graph::{

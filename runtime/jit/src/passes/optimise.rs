@@ -1,7 +1,6 @@
 //! The pass pipeline: redundant block parameters, GVN, DCE; then for functions with loops if-conversion, strip mining,
-//! vectorisation,
-//! LICM with the passes for each loop, guard sinking, GVN again, splats of loads, DCE, call pairing and block layout.
-//! The plan of a function calls it. The verifier looks at the graph after each pass.
+//! vectorisation, LICM with the passes for each loop, guard sinking, GVN again, splats of loads, DCE, call pairing and
+//! block layout. The plan of a function calls it. The verifier looks at the graph after each pass.
 
 use super::replacements::Replacements;
 use super::{

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use super::problem::{Problem, problem};
 use crate::analysis::calls::FunctionContext;
-use crate::analysis::loops::native_edges;
+use crate::analysis::edges::native_edges;
 use crate::analysis::typed_liveness::TypedLiveness;
 use crate::bytecode::{BlockId, Decoded, EdgeId};
 use crate::ir::bits::Bits;
@@ -81,7 +81,7 @@ fn demands<'g>(graph: &'g Graph, decoded: &Decoded) -> Vec<(BlockIndex, &'g Exit
     demands
 }
 
-/// What a block does with references at its end.
+/// Moves of references at the end of a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Moves {
     /// Nothing.
