@@ -55,7 +55,10 @@ pub fn run(arguments: &RunArguments, format: Format) -> Result<Exit, Failure> {
     let written = trace.map_or(Ok(()), DispatchTrace::finish);
     let (exit, document) = exit?;
     written?;
-    if let Some(document) = document {
+    if let Some(mut document) = document {
+        if arguments.print_statistics {
+            document["machine_code"] = session.machine_code_json();
+        }
         print_json(&mut out, &format!("{document:#}\n"))?;
     }
     Ok(exit)

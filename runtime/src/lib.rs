@@ -193,7 +193,7 @@ pub mod interp {
     pub use vireo_module::vmfb::SourceMap;
     #[doc(hidden)]
     pub use vireo_vm::interp::machine::lent_references::LendableObjects;
-    pub use vireo_vm::interp::threaded::{LeftOut, MachineCode};
+    pub use vireo_vm::interp::threaded::{LeftOut, MachineCode, SideExitReason, SideExits};
     pub use vireo_vm::interp::{CodePart, CompiledFunction, Poll, Stderr, TraceRecorder, TraceSink, write_perf_map};
     // The functions that ops are made of, for tests that compare them with the compiler.
     #[doc(hidden)]

@@ -99,7 +99,8 @@ pub struct BenchmarkArguments {
     /// The same on the terminal only.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub benchmark_display_aggregates_only: bool,
-    /// Print how much device memory was used, and how much machine code there is, to stderr, at the end.
+    /// Print how much device memory was used, how much machine code there is, and where it handed ops to the
+    /// interpreter, to stderr, at the end.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub print_statistics: bool,
     /// Print what the queues of devices were asked for, and how often and how long each kernel ran, to stderr, at the

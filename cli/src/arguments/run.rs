@@ -69,7 +69,8 @@ pub struct RunArguments {
     /// Most elements of a tensor to print. Negative: all.
     #[arg(long, default_value_t = 1024, value_name = "COUNT", allow_hyphen_values = true)]
     pub output_max_element_count: i32,
-    /// Print memory statistics of the device, and how much machine code there is, to stderr at the end.
+    /// Print memory statistics of the device, how much machine code there is, and where it handed ops to the
+    /// interpreter, to stderr at the end.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub print_statistics: bool,
     /// Print what the queues of devices were asked for, and how often and how long each kernel ran, to stderr, at the

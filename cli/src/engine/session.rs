@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
 use vireo::Result;
 use vireo::hal::local::LoadedKernels;
 use vireo::inference::{Function, Model, PreparedCall};
-use vireo::interp::{LeftOut, MachineCode, TraceRecorder};
-use vireo::vm::Value;
+use vireo::interp::{LeftOut, MachineCode, SideExits, TraceRecorder};
+use vireo::vm::{Module, Value};
 use vireo::vmfb::is_for_callers;
 
 use super::values;
@@ -154,15 +155,70 @@ impl Session {
         let mut text = String::new();
         for (index, module) in context.modules().iter().enumerate().filter(|(_, module)| module.archive().is_some()) {
             let code = context.machine_code(index);
-            text += &machine_code(&format!("functions of `{}`", visible(module.name())), &[code]);
+            text += &machine_code(&format!("functions of `{}`", visible(module.name())), std::slice::from_ref(&code));
+            text += &side_exits(&[code], |exits| place(module, exits));
         }
         let kernels = self.kernels.machine_code();
         if !kernels.is_empty() {
             text += &machine_code("functions of kernels in bytecode", &kernels);
+            text += &side_exits(&kernels, |exits| format!("function {}, op {}", exits.function, exits.op));
         }
         text
     }
+
+    /// The same of the modules of the program, for programs.
+    pub fn machine_code_json(&self) -> serde_json::Value {
+        let context = self.session.context();
+        let modules = context.modules().iter().enumerate().filter(|(_, module)| module.archive().is_some());
+        let list = modules.map(|(index, module)| {
+            let code = context.machine_code(index);
+            let exits = code.side_exits.iter().map(|exits| {
+                json!({
+                    "function": module.function_name(exits.function),
+                    "op": exits.op,
+                    "offset": offset(module, exits),
+                    "reason": exits.reason.name(),
+                    "count": exits.count,
+                })
+            });
+            json!({
+                "module": module.name(),
+                "functions": code.functions,
+                "bytes": code.bytes,
+                "side_exits": exits.collect::<Vec<_>>(),
+            })
+        });
+        list.collect()
+    }
 }
+
+/// The offset of the op of side exits in its function, in bytes.
+fn offset(module: &Module, exits: &SideExits) -> Option<u32> {
+    module.functions().get(exits.function)?.decoded().offsets.get(exits.op).copied()
+}
+
+fn place(module: &Module, exits: &SideExits) -> String {
+    let offset = offset(module, exits).map_or_else(String::new, |offset| format!(" (offset {offset:#x})"));
+    format!("@{}, op {}{offset}", visible(&module.function_name(exits.function)), exits.op)
+}
+
+/// The side exits that were taken most often, a line each.
+fn side_exits(modules: &[MachineCode], place: impl Fn(&SideExits) -> String) -> String {
+    let mut all: Vec<&SideExits> = modules.iter().flat_map(|code| &code.side_exits).collect();
+    all.sort_by_key(|exits| std::cmp::Reverse(exits.count));
+    let mut text = String::new();
+    for exits in all.iter().take(MAX_SIDE_EXITS) {
+        text += &format!("{:>14}side exits: {} at {}, because {}\n", "", exits.count, place(exits), exits.reason);
+    }
+    let left: u64 = all.iter().skip(MAX_SIDE_EXITS).map(|exits| exits.count).sum();
+    if left > 0 {
+        text += &format!("{:>14}side exits: {left} at {} more ops\n", "", all.len() - MAX_SIDE_EXITS);
+    }
+    text
+}
+
+/// The ops of which the side exits of a module are listed.
+const MAX_SIDE_EXITS: usize = 16;
 
 /// How much machine code some modules have together: a line, and one for each reason why functions have none.
 fn machine_code(what: &str, modules: &[MachineCode]) -> String {

@@ -142,6 +142,17 @@ fn statistics_count_the_machine_code_of_kernels() {
 }
 
 #[test]
+fn documents_have_the_machine_code_and_its_side_exits() {
+    let models = folder("../fixtures/models");
+    let flags = ["run", "abs.vmfb", "--input=f32=-2", "--tier=auto", "--print_statistics", "--format=json"];
+    let outcome = vireo(&models, flags);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let document: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
+    let code = &document["machine_code"][0];
+    assert!(code["bytes"].is_u64() && code["side_exits"].is_array(), "{document:#}");
+}
+
+#[test]
 fn tests_run_on_every_tier() {
     let fixtures = folder("tests/fixtures");
     for tier in tiers() {

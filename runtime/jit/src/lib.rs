@@ -217,7 +217,7 @@ impl Plan {
     /// The ops that machine code does not execute.
     fn interpreted(&self) -> impl Iterator<Item = u32> {
         let has_code = |block| match self.graph.native_terminators.get(block) {
-            Some(terminator) => !matches!(terminator.kind, NativeKind::Op(_)),
+            Some(terminator) => !matches!(terminator.kind, NativeKind::Op(op) if !op.moves_refs),
             None => false,
         };
         self.exit_terminators().filter(move |side_exit| !has_code(side_exit.block)).map(|side_exit| side_exit.pc)

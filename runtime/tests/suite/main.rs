@@ -30,6 +30,7 @@ mod hal;
 mod hal_module;
 mod hal_module_devices;
 mod host_element;
+mod host_loops;
 mod imported;
 mod imported_objects;
 mod inference;
@@ -61,6 +62,7 @@ mod readme;
 mod recording;
 mod reference;
 mod registry;
+mod renamed_references;
 mod runtime_ops;
 #[path = "../support/skip.rs"]
 mod skip;

@@ -49,6 +49,8 @@ const DOUBLES: u64 = 56;
 const COUNTERS: u64 = 64;
 const MASK: &str = "%i80:81";
 const ONE: &str = "%i82:83";
+/// The low half of it.
+const NARROW_ONE: &str = "%i82";
 const CONDITION: &str = "%i84";
 const NAN: &str = "%i85";
 const WIDE_NAN: &str = "%i86:87";
@@ -150,6 +152,10 @@ impl Writer<'_> {
         let pool = if self.random.chance(4) { Pool::FloatTruth } else { Pool::Truth };
         let op = self.choose_op(pool);
         self.write_op(op, Some(target));
+        if self.random.chance(6) {
+            // Compilers make the comparisons that the bytecode lacks so.
+            line!(self, "{target} = vm.xor.i32 {target}, {NARROW_ONE}");
+        }
     }
 
     /// An index of an element: of a loop around, of a few elements, or anything.
@@ -286,8 +292,10 @@ impl Writer<'_> {
     fn copies(&mut self) -> String {
         let count = self.random.choose(&[0, 0, 0, 1, 2, 3]);
         let mut copies: Vec<String> = (0..count).map(|_| format!("{}->{}", self.word(), self.word())).collect();
-        if !self.is_plain() && self.random.chance(16) {
-            copies.push(format!("{}->%r2", self.random.choose(&["%r0", "%r0", "%r3", "%r4"])));
+        if !self.is_plain() && self.random.chance(8) {
+            // Copies, two buffers that change places, and one that moves away and comes back.
+            let moves = ["%r0->%r2", "%r3->%r2", "%r4->%r2", "%r0->%r2, %R3->%r0, %R2->%r3", "%R3->%r2, %r2->%r3"];
+            copies.push(self.random.choose(&moves).to_string());
         }
         copies.join(", ")
     }

@@ -2,8 +2,10 @@
 
 use smallvec::SmallVec;
 
+use super::edges::{moves_refs, native_edges};
+use super::references::References;
 use super::typed_liveness::TypedLiveness;
-use crate::bytecode::{Decoded, EdgeId, Op};
+use crate::bytecode::Decoded;
 use crate::generated::vm::jit_facts;
 
 /// Whether the interpreter may enter machine code at a loop header.
@@ -16,25 +18,15 @@ pub(crate) enum LoopHeader {
     Inner,
 }
 
-/// Whether one of the edges of a branch moves references, so that the interpreter executes it.
-pub(crate) fn moves_refs(decoded: &Decoded, edges: &[EdgeId]) -> bool {
-    edges.iter().any(|id| decoded.remaps(decoded.edge(*id)).iter().any(|remap| remap.source.is_ref()))
-}
-
-/// The edges of a branch that machine code can execute.
-pub(crate) fn native_edges(op: Op) -> SmallVec<[EdgeId; 2]> {
-    match op {
-        Op::Br { target } => SmallVec::from_slice(&[target]),
-        Op::CondBr { true_target, false_target, .. } => SmallVec::from_slice(&[true_target, false_target]),
-        _ => SmallVec::new(),
-    }
-}
-
 /// Blocks of the bytecode that branch to one of them: mostly few.
 type Blocks = SmallVec<[usize; 2]>;
 
 /// The blocks that are loop headers: those that a back edge leads to.
-pub(crate) fn loop_headers(decoded: &Decoded, liveness: &TypedLiveness<'_>) -> Vec<Option<LoopHeader>> {
+pub(crate) fn loop_headers(
+    decoded: &Decoded,
+    liveness: &TypedLiveness<'_>,
+    references: Option<&References>,
+) -> Vec<Option<LoopHeader>> {
     let count = decoded.blocks.len();
     if !liveness.has_loops() {
         return vec![None; count];
@@ -54,7 +46,7 @@ pub(crate) fn loop_headers(decoded: &Decoded, liveness: &TypedLiveness<'_>) -> V
     if headers.iter().flatten().nth(1).is_none() {
         return headers;
     }
-    let native: Vec<bool> = (0..count).map(|block| is_native(decoded, block)).collect();
+    let native: Vec<bool> = (0..count).map(|block| is_native(decoded, block, references)).collect();
     let mut predecessors: Vec<Blocks> = (0..count).map(|_| Blocks::new()).collect();
     for (index, block) in decoded.blocks.iter().enumerate() {
         for (target, _) in liveness.targets(block.ops.end - 1) {
@@ -78,12 +70,12 @@ pub(crate) fn loop_headers(decoded: &Decoded, liveness: &TypedLiveness<'_>) -> V
 }
 
 /// Whether machine code executes all ops of a block.
-fn is_native(decoded: &Decoded, block: usize) -> bool {
+fn is_native(decoded: &Decoded, block: usize, references: Option<&References>) -> bool {
     let ops = decoded.blocks[block].ops.clone();
     let last = decoded.ops[ops.end as usize - 1];
     let edges = native_edges(last);
     !edges.is_empty()
-        && !moves_refs(decoded, &edges)
+        && references.map_or_else(|| !moves_refs(decoded, &edges), |references| !references.is_moving(block))
         && ops.into_iter().rev().skip(1).all(|pc| jit_facts::is_built(decoded.ops[pc as usize]))
 }
 

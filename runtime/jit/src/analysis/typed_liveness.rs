@@ -184,9 +184,19 @@ impl<'a> TypedLiveness<'a> {
         slots.flatten().filter(|slot| *slot < self.function.slots())
     }
 
+    /// The reference registers that an op reads.
+    pub fn ref_reads(&self, pc: u32) -> impl Iterator<Item = usize> {
+        self.events(pc).iter().filter_map(|event| if let Event::ReadRef(index) = event { Some(*index) } else { None })
+    }
+
+    /// The reference registers that an op writes.
+    pub fn ref_writes(&self, pc: u32) -> impl Iterator<Item = usize> {
+        self.events(pc).iter().filter_map(|event| if let Event::WriteRef(index) = event { Some(*index) } else { None })
+    }
+
     /// Whether an op reads more slots than that.
     pub fn reads_more_than(&self, pc: u32, slots: usize) -> bool {
-        // An event is of two slots at most.
+        // An event is of two slots at most, or of a reference.
         2 * self.events(pc).len() > slots && self.reads(pc).nth(slots).is_some()
     }
 
@@ -234,6 +244,7 @@ impl<'a> TypedLiveness<'a> {
                         set(reads, index + 1, Read::High);
                     }
                 }
+                Event::ReadRef(_) | Event::WriteRef(_) => {}
             }
         }
     }
@@ -269,6 +280,8 @@ pub(crate) fn is_pair(reads: &[Read], index: usize) -> bool {
 enum Event {
     Read(usize, Kind),
     Write(usize, Kind),
+    ReadRef(usize),
+    WriteRef(usize),
     Target(BlockId, Option<EdgeId>),
 }
 
@@ -277,8 +290,8 @@ impl Event {
     fn rank(&self) -> u8 {
         match self {
             Event::Target(..) => 0,
-            Event::Write(..) => 1,
-            Event::Read(..) => 2,
+            Event::Write(..) | Event::WriteRef(_) => 1,
+            Event::Read(..) | Event::ReadRef(_) => 2,
         }
     }
 }
@@ -293,8 +306,11 @@ struct Events<'a> {
 
 impl Events<'_> {
     fn reads_all(&mut self, list: &[AnyReg], kinds: impl IntoIterator<Item = Kind>) {
-        for (register, kind) in list.iter().zip(kinds).filter(|(register, _)| !register.is_ref()) {
-            self.events.push(Event::Read(register.reg().index(), kind));
+        for (register, kind) in list.iter().zip(kinds) {
+            self.events.push(match register.is_ref() {
+                true => Event::ReadRef(register.ref_reg().index()),
+                false => Event::Read(register.reg().index(), kind),
+            });
         }
     }
 }
@@ -312,11 +328,13 @@ impl OperandVisitor for Events<'_> {
         Ok(())
     }
 
-    fn read_ref(&mut self, _reg: RefReg, _movable: bool) -> Result<(), Infallible> {
+    fn read_ref(&mut self, reg: RefReg, _movable: bool) -> Result<(), Infallible> {
+        self.events.push(Event::ReadRef(reg.index()));
         Ok(())
     }
 
-    fn write_ref(&mut self, _reg: RefReg) -> Result<(), Infallible> {
+    fn write_ref(&mut self, reg: RefReg) -> Result<(), Infallible> {
+        self.events.push(Event::WriteRef(reg.index()));
         Ok(())
     }
 
@@ -327,7 +345,11 @@ impl OperandVisitor for Events<'_> {
     }
 
     fn read_any(&mut self, list: ListId) -> Result<(), Infallible> {
-        for register in self.decoded.list(list).iter().filter(|register| !register.is_ref()) {
+        for register in self.decoded.list(list) {
+            if register.is_ref() {
+                self.events.push(Event::ReadRef(register.ref_reg().index()));
+                continue;
+            }
             // A value of unknown kind may take two slots.
             self.events.push(Event::Read(register.reg().index(), Kind::I32));
             self.events.push(Event::Read(register.reg().index() + 1, Kind::I32));
@@ -364,9 +386,10 @@ impl OperandVisitor for Events<'_> {
         };
         if let Some(convention) = convention {
             for (register, kind) in self.decoded.list(site.results).iter().zip(&convention.results) {
-                if !register.is_ref() {
-                    self.events.push(Event::Write(register.reg().index(), *kind));
-                }
+                self.events.push(match register.is_ref() {
+                    true => Event::WriteRef(register.ref_reg().index()),
+                    false => Event::Write(register.reg().index(), *kind),
+                });
             }
             if !shape.variadic {
                 let kinds = convention.args.iter().filter_map(|argument| argument.kind());

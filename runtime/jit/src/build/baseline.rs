@@ -5,7 +5,8 @@
 use smallvec::SmallVec;
 
 use super::builder::{Baseline, FunctionBuilder};
-use crate::analysis::loops::{moves_refs, native_edges};
+use super::holders::{can_move, moves_of_own};
+use crate::analysis::edges::{moves_refs, native_edges};
 use crate::bytecode::{BlockId, EdgeId, Op};
 use crate::generated::vm::jit;
 use crate::generated::vm::primitive::Primitive;
@@ -93,7 +94,7 @@ impl FunctionBuilder<'_> {
     fn terminate_baseline(&mut self, op: Op) {
         self.graph.terminator_ops.push((self.current, self.pc));
         let edges = native_edges(op);
-        if edges.is_empty() || moves_refs(self.decoded, &edges) {
+        if edges.is_empty() || moves_refs(self.decoded, &edges) && !can_move(self.context.function) {
             let kind = if matches!(op, Op::Return { .. }) { SideExitKind::Return } else { SideExitKind::Op };
             let exit = self.exit_with(self.defined());
             self.graph.blocks[self.current].terminator = Terminator::SideExit(kind, exit);
@@ -104,17 +105,19 @@ impl FunctionBuilder<'_> {
         let from = self.current;
         let branches: SmallVec<[Branch; 2]> = edges.iter().map(|edge| self.branch_baseline(*edge)).collect();
         self.graph.blocks[from].terminator = match (test, &branches[..]) {
-            (Some(test), [then, otherwise]) => Terminator::Branch(test, [then.clone(), otherwise.clone()]),
+            (Some((test, false)), [then, otherwise]) => Terminator::Branch(test, [then.clone(), otherwise.clone()]),
+            (Some((test, true)), [then, otherwise]) => Terminator::Branch(test, [otherwise.clone(), then.clone()]),
             (_, [only, ..]) => Terminator::Jump(only.clone()),
             (_, []) => Terminator::Open,
         };
     }
 
-    /// The truth value that a conditional branch tests.
-    pub(super) fn tested(&mut self, op: Op) -> Option<NodeId> {
+    /// The truth value that a conditional branch tests, and whether its first edge is taken if that is false.
+    pub(super) fn tested(&mut self, op: Op) -> Option<(NodeId, bool)> {
         let Op::CondBr { condition, .. } = op else { return None };
         let condition = self.read(Scalar::I32, condition);
-        Some(self.primitive(Primitive::IsNonzero, Scalar::I32, &[condition]))
+        let tested = self.truth_or_negation(condition);
+        Some(tested.unwrap_or_else(|| (self.primitive(Primitive::IsNonzero, Scalar::I32, &[condition]), false)))
     }
 
     /// A branch at the end of a piece. If the edge copies registers, it leads through a block that does.
@@ -130,12 +133,19 @@ impl FunctionBuilder<'_> {
         }
         let copies = self.graph.add_block();
         self.enter_piece(copies);
-        for remap in remaps {
+        for remap in remaps.iter().filter(|remap| !remap.source.is_ref()) {
             let (source, target) = (remap.source.reg().index(), remap.target.reg().index());
             self.copy_slot(target, source);
         }
         self.flush_to_slots();
-        self.graph.blocks[copies].terminator = Terminator::Jump(branch);
+        let moves = moves_of_own(self.context.function, edge);
+        let mut last = copies;
+        if !moves.is_empty() {
+            last = self.move_references(moves, &Bits::new(self.defs.len()), edge.entry);
+            self.graph.order.push(last);
+            self.defs.home = Bits::all(self.defs.len());
+        }
+        self.graph.blocks[last].terminator = Terminator::Jump(branch);
         self.forget();
         Branch { target: copies, ..Branch::default() }
     }

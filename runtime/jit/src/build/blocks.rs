@@ -7,7 +7,7 @@ use super::builder::{FunctionBuilder, Incoming, LiveIn, LiveIns};
 use crate::analysis::loops::LoopHeader;
 use crate::analysis::typed_liveness::{Read, is_pair};
 use crate::bytecode::{BlockId, Reg};
-use crate::ir::graph::{BlockIndex, Branch, Entry, Kind, NodeId, Nodes, Terminator};
+use crate::ir::graph::{BlockIndex, Branch, Kind, NodeId, Nodes, Terminator};
 use crate::ir::types::{Scalar, Ty};
 
 impl FunctionBuilder<'_> {
@@ -23,14 +23,14 @@ impl FunctionBuilder<'_> {
         if block == BlockId(0) || incoming.is_empty() {
             // Entries of the interpreter: the beginning of the function, and blocks that only branches of the
             // interpreter lead to.
-            let entry = self.open(Some(Entry { pc, resumes: false, native: false }));
+            let entry = self.interpreter_entry(pc);
             let live_ins = live_ins(&reads);
             self.take_slots(&live_ins);
-            let first = Incoming { from: entry, second: false, defs: self.defs.clone() };
+            let first = Incoming { from: self.current, second: false, defs: self.defs.clone() };
             if block == BlockId(0)
                 && let Some(called) = self.native_entry(&live_ins)
             {
-                self.cold.push(entry);
+                self.cold.extend(entry);
                 if header.is_some() {
                     return self.header(block, pc, &reads, vec![first, called], false);
                 }
@@ -39,7 +39,7 @@ impl FunctionBuilder<'_> {
                 self.graph.order.push(new);
                 return self.merge(new, &reads, vec![first, called]);
             }
-            self.graph.order.push(entry);
+            self.graph.order.extend(entry);
             if header.is_some() {
                 self.header(block, pc, &reads, vec![first], false);
             }
@@ -61,11 +61,11 @@ impl FunctionBuilder<'_> {
         let all = live_ins(reads);
         let (live_ins, known) = self.unknown(all.clone());
         if outside {
-            let entry = self.open(Some(Entry { pc, resumes: false, native: false }));
-            self.cold.push(entry);
+            let entry = self.interpreter_entry(pc);
+            self.cold.extend(entry);
             self.take_slots(&all);
             let defs = self.defs.clone();
-            incoming.push(Incoming { from: entry, second: false, defs });
+            incoming.push(Incoming { from: self.current, second: false, defs });
         }
         self.parameters(preheader, &live_ins);
         self.define_all(&known);

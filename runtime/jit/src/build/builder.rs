@@ -4,6 +4,7 @@
 use smallvec::SmallVec;
 
 use super::defs::Defs;
+use super::holders::RefState;
 use crate::analysis::block_liveness::BlockLiveness;
 use crate::analysis::calls::FunctionContext;
 use crate::analysis::constants::{ConstantSlots, Constants};
@@ -24,6 +25,8 @@ pub(crate) struct FunctionBuilder<'a> {
     pub(super) arguments_if_called: Option<Vec<Passed>>,
     pub(super) liveness: TypedLiveness<'a>,
     pub(super) entry_constants: Constants,
+    /// Where references are.
+    pub(super) refs: RefState,
     /// The constants in slots before the op that is being built.
     pub(super) slot_constants: ConstantSlots,
     pub(super) graph: Graph,

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::builder::FunctionBuilder;
 use super::defs::{Def, Defs};
 use crate::ir::bits::Bits;
-use crate::ir::graph::{Exit, ExitId, Part, SlotValue};
+use crate::ir::graph::{Exit, ExitId, Part, RefMove, SlotValue};
 
 impl FunctionBuilder<'_> {
     /// The exit that is taken if the op being built traps. The interpreter executes the op again, and reads nothing but
@@ -39,7 +39,20 @@ impl FunctionBuilder<'_> {
     /// The exit of a back edge or a call that counts down. If a limit is reached the program ends, so all slots are
     /// dead.
     pub(super) fn limits_exit(&mut self) -> ExitId {
-        self.add_exit(Vec::new())
+        let exit = Exit {
+            pc: self.pc,
+            frame_state: Vec::new(),
+            references: Vec::new(),
+            pending_stores: Vec::new(),
+            fallback: None,
+        };
+        self.graph.add_exit(exit)
+    }
+
+    /// An exit that only moves references in the frame, after it has written these slots.
+    pub(super) fn exit_that_moves(&mut self, slots: &Bits, references: Vec<RefMove>) -> ExitId {
+        let frame_state = frame_state(&self.defs, slots.without(&self.defs.home).iter());
+        self.add_exit_with(frame_state, references)
     }
 
     /// An exit before the op being built, with these slots.
@@ -50,8 +63,13 @@ impl FunctionBuilder<'_> {
     }
 
     fn add_exit(&mut self, frame_state: Vec<SlotValue>) -> ExitId {
-        self.frame_state_values += frame_state.len();
-        self.graph.add_exit(Exit { pc: self.pc, frame_state, pending_stores: Vec::new(), fallback: None })
+        let references = self.refs.moves_at(self.pc);
+        self.add_exit_with(frame_state, references)
+    }
+
+    fn add_exit_with(&mut self, frame_state: Vec<SlotValue>, references: Vec<RefMove>) -> ExitId {
+        self.frame_state_values += frame_state.len() + references.len();
+        self.graph.add_exit(Exit { pc: self.pc, frame_state, references, pending_stores: Vec::new(), fallback: None })
     }
 }
 

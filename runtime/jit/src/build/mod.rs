@@ -6,10 +6,10 @@
 //!
 //! The plan of a function calls the builder, and the code that is generated for each op does, which names it at the
 //! root of the crate. `blocks` and `terminators` make the blocks of the graph, `slots` and `defs` track the definitions
-//! of slots, `exits` builds frame states. `ops` has the methods that generated code calls, with constant folding in
-//! `fold`; `calls` and `partial_inlining` build native calls, and `zeroing_elision` finds buffers that need not be
-//! zeroed. `baseline` builds functions in baseline mode. The room uses `ir`, `analysis` and the bytecode, but nothing
-//! of the processor, of passes or of machine code.
+//! of slots, and `references` and `holders` the references that branches move; `exits` builds frame states. `ops` has
+//! the methods that generated code calls, with constant folding in `fold`; `calls` and `partial_inlining` build native
+//! calls, and `zeroing_elision` finds buffers that need not be zeroed. `baseline` builds functions in baseline mode.
+//! The room uses `ir`, `analysis` and the bytecode, but nothing of the processor, of passes or of machine code.
 
 mod baseline;
 mod blocks;
@@ -18,8 +18,10 @@ mod calls;
 mod defs;
 mod exits;
 mod fold;
+mod holders;
 mod ops;
 mod partial_inlining;
+mod references;
 mod slots;
 mod terminators;
 mod zeroing_elision;
@@ -30,6 +32,7 @@ use crate::analysis::block_liveness::BlockLiveness;
 use crate::analysis::calls::FunctionContext;
 use crate::analysis::constants::{ConstantSlots, Constants, apply};
 use crate::analysis::loops::{self, LoopHeader};
+use crate::analysis::references::References;
 use crate::analysis::typed_liveness::{Read, TypedLiveness};
 use crate::bytecode::BlockId;
 use crate::generated::vm::jit;
@@ -40,6 +43,7 @@ use crate::ir::types::{Effect, Ty};
 pub(crate) use builder::FunctionBuilder;
 use builder::MAX_TABLE_ENTRIES;
 use defs::Defs;
+use holders::RefState;
 
 /// Functions with more ops than this are left to the interpreter.
 const MAX_OPS: usize = 1 << 17;
@@ -63,10 +67,12 @@ pub(crate) fn build(context: FunctionContext<'_>, mode: CompileMode) -> Option<G
     } else {
         TypedLiveness::new(function, module, &effort)?
     };
+    let references = if is_baseline { None } else { References::new(function, &liveness, &effort) };
     let mut builder = FunctionBuilder {
         decoded,
         context,
         arguments_if_called: context.arguments().filter(|_| !is_baseline),
+        refs: RefState::new(references),
         entry_constants: if is_baseline { Constants::default() } else { Constants::new(function, &liveness, &effort)? },
         liveness,
         slot_constants: ConstantSlots::default(),
@@ -100,7 +106,7 @@ pub(crate) fn build(context: FunctionContext<'_>, mode: CompileMode) -> Option<G
         builder.build_baseline();
         return (!builder.failed).then_some(builder.graph);
     }
-    let headers = loops::loop_headers(decoded, &builder.liveness);
+    let headers = loops::loop_headers(decoded, &builder.liveness, builder.refs.analysis());
     for (block, header) in (0..).map(BlockId).zip(headers) {
         builder.block(block, header)?;
     }
@@ -126,6 +132,7 @@ impl<'a> FunctionBuilder<'a> {
         self.pc = ops.start;
         self.at_op.begin(&self.liveness, ops.clone(), self.defs.len());
         self.slot_constants.begin(self.entry_constants.entry(block));
+        self.begin_references(block);
         self.begin(block, header);
         for pc in ops.clone() {
             if pc > ops.start {
@@ -136,7 +143,7 @@ impl<'a> FunctionBuilder<'a> {
             let op = self.decoded.ops[pc as usize];
             if op.is_terminator() {
                 self.terminate(op);
-            } else if self.reads_many() || !jit::build(op, self) {
+            } else if self.reads_many() || self.reads_moved() || !jit::build(op, self) {
                 self.execute(op);
             }
         }

@@ -57,7 +57,9 @@ impl FunctionBuilder<'_> {
 
     /// The check that a reference register holds a buffer, which stands for the buffer as an operand.
     pub fn buffer(&mut self, reg: RefReg) -> NodeId {
-        self.add(Kind::IsBuffer(reg.index() as u16), Ty::Nothing, &[], true)
+        // An op that reads null is executed by the runtime, which fails.
+        let holder = self.refs.holder(reg.index()).unwrap_or(reg.index() as u16);
+        self.add(Kind::IsBuffer(holder), Ty::Nothing, &[], true)
     }
 
     /// The bytes of a buffer, as [`FunctionBuilder::buffer`] gives it.
@@ -68,7 +70,8 @@ impl FunctionBuilder<'_> {
 
     /// The object that a register of references refers to, as a number: zero if there is none.
     pub fn reference(&mut self, reg: RefReg) -> NodeId {
-        self.add(Kind::Reference(reg.index() as u16), Ty::Scalar(Scalar::I64), &[], false)
+        let holder = self.refs.holder(reg.index()).unwrap_or(reg.index() as u16);
+        self.add(Kind::Reference(holder), Ty::Scalar(Scalar::I64), &[], false)
     }
 
     /// The value of the register that an index selects from a list, or the default: a chain of tests.
@@ -127,6 +130,22 @@ impl FunctionBuilder<'_> {
     pub(crate) fn truth(&self, number: NodeId) -> Option<NodeId> {
         let node = self.graph.node(number);
         (node.kind == Kind::Number).then(|| node.args[0])
+    }
+
+    /// The truth value of which a number is made, and whether the number is its negation: of a comparison that the
+    /// bytecode lacks, compilers make the opposite one and its exclusive or with 1.
+    pub(super) fn truth_or_negation(&self, mut number: NodeId) -> Option<(NodeId, bool)> {
+        let mut is_negated = false;
+        loop {
+            let node = self.graph.node(number);
+            match (node.kind, &node.args[..]) {
+                (Kind::Number, &[truth]) => return Some((truth, is_negated)),
+                (Kind::Primitive(Primitive::Xor, Scalar::I32), &[a, b]) if self.bits(b) == Some(1) => number = a,
+                (Kind::Primitive(Primitive::Xor, Scalar::I32), &[a, b]) if self.bits(a) == Some(1) => number = b,
+                _ => return None,
+            }
+            is_negated = !is_negated;
+        }
     }
 
     /// A load or store at an address from [`FunctionBuilder::global`].

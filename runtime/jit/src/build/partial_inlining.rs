@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::builder::{FunctionBuilder, Incoming};
 use super::defs::Defs;
+use crate::analysis::edges::moves_refs;
 use crate::bytecode::{BlockId, CallSite, Callee, Decoded, EdgeId, ListId, Op, Reg, VerifiedFunction};
 use crate::generated::vm::primitive::Primitive;
 use crate::generated::vm::{jit, jit_facts};
@@ -66,6 +67,9 @@ fn entry_terminator(decoded: &Decoded) -> Option<EntryTerminator> {
         Op::Return { operands } => Some(EntryTerminator::Return(operands)),
         Op::CondBr { condition, true_target, false_target } => {
             let edges = [true_target, false_target];
+            if moves_refs(decoded, &edges) {
+                return None;
+            }
             let returns_early = edges.iter().any(|edge| returns(decoded, decoded.edge(*edge).target).is_some());
             returns_early.then_some(EntryTerminator::CondBranch(condition, edges))
         }

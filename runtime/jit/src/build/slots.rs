@@ -118,7 +118,8 @@ impl FunctionBuilder<'_> {
     /// The slots that are live after the op that is being built, but for those that hold constants. These are defined
     /// by the constants.
     pub(super) fn live_after(&mut self) -> Bits {
-        let lost: SmallVec<[usize; 4]> = (self.defs.computed(&self.at_op.after.live))
+        let live = &self.at_op.after.live;
+        let lost: SmallVec<[usize; 4]> = (self.defs.computed(live).chain(self.defs.home.and(live)))
             .filter(|slot| self.slot_constants.constants.contains(*slot))
             .collect();
         for slot in lost {

@@ -3,7 +3,7 @@
 
 use super::builder::{FunctionBuilder, Incoming};
 use crate::analysis::constants::apply;
-use crate::analysis::loops::{moves_refs, native_edges};
+use crate::analysis::edges::{moves_refs, native_edges};
 use crate::bytecode::{Callee, Op};
 use crate::interp::machine::lent_references::may_be_lent_to;
 use crate::ir::graph::{
@@ -15,39 +15,49 @@ use crate::vm::{Buffer, Object};
 
 impl FunctionBuilder<'_> {
     pub(super) fn terminate(&mut self, op: Op) {
+        let edges = native_edges(op);
+        let is_native = !edges.is_empty() && (self.refs.renames() || !moves_refs(self.decoded, &edges));
+        if !is_native {
+            self.settle_references();
+        }
         self.graph.terminator_ops.push((self.current, self.pc));
         if let Op::Return { operands } = op {
             self.native_return(operands);
         }
-        let edges = native_edges(op);
-        if edges.is_empty() || moves_refs(self.decoded, &edges) {
+        if !is_native {
             let kind = if matches!(op, Op::Return { .. }) { SideExitKind::Return } else { SideExitKind::Op };
             let exit = self.exit_here();
             self.graph.blocks[self.current].terminator = Terminator::SideExit(kind, exit);
             return;
         }
-        let from = self.current;
+        let block = self.current;
+        let from = block;
         let test = self.tested(op);
         let branch = Branch::default();
         self.graph.blocks[from].terminator = match test {
-            Some(test) => Terminator::Branch(test, [branch.clone(), branch]),
+            Some((test, _)) => Terminator::Branch(test, [branch.clone(), branch]),
             None => Terminator::Jump(branch),
         };
         let mut second = (edges.len() > 1).then(|| self.defs.clone());
+        let is_negated = test.is_some_and(|(_, is_negated)| is_negated);
         for (index, id) in edges.iter().enumerate() {
+            let index = if is_negated { 1 - index } else { index };
             let edge = self.decoded.edge(*id);
+            for remap in self.decoded.remaps(edge).iter().filter(|remap| !remap.source.is_ref()) {
+                self.copy_slot(remap.target.reg().index(), remap.source.reg().index());
+            }
+            let moves = self.refs.moves_of(self.decoded, edge);
+            let (from, branch) =
+                if moves.is_empty() { (from, index) } else { (self.move_on_edge((from, index), edge, moves), 0) };
             if edge.entry <= self.pc {
                 let exit = self.limits_exit();
-                self.graph.branches_mut(from)[index].limits_exit = Some(exit);
-            }
-            for remap in self.decoded.remaps(edge) {
-                self.copy_slot(remap.target.reg().index(), remap.source.reg().index());
+                self.graph.branches_mut(from)[branch].limits_exit = Some(exit);
             }
             let defs = match second.take() {
                 Some(second) => std::mem::replace(&mut self.defs, second),
                 None => self.defs.clone(),
             };
-            let incoming = Incoming { from, second: index == 1, defs };
+            let incoming = Incoming { from, second: branch == 1, defs };
             if edge.entry > self.pc {
                 let all = &mut self.incoming[edge.target.index()];
                 if all.is_empty() {
@@ -58,15 +68,16 @@ impl FunctionBuilder<'_> {
             } else if let Some((header, live_ins)) = self.headers.get(&edge.target) {
                 let (header, live_ins) = (*header, live_ins.clone());
                 self.connect(header, &live_ins, &mut [incoming]);
-                self.select(from);
             } else {
                 self.failed = true;
             }
+            self.select(block);
         }
     }
 
     /// Builds an op that is not made of nodes: a native call, or an op that the runtime or the interpreter executes.
     pub(super) fn execute(&mut self, op: Op) {
+        self.settle_references();
         if let Op::Call { call } = op
             && self.native_call(call)
         {
@@ -132,7 +143,7 @@ impl FunctionBuilder<'_> {
         if !is_inside {
             let (import, lent) = (called.map(|(call, _)| call), self.lent_op(op));
             let (direct, values) = direct.unzip();
-            let op = RuntimeOp { continuation: new, import, is_filled, lent, direct };
+            let op = RuntimeOp { continuation: new, import, is_filled, moves_refs: false, lent, direct };
             let terminator = NativeTerminator { values: values.unwrap_or_default(), kind: NativeKind::Op(op) };
             self.graph.native_terminators.insert(from, terminator);
         }

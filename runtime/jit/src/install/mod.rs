@@ -16,6 +16,7 @@ use crate::bytecode::VerifiedFunction;
 use crate::executable_memory::{CodeSpace, page_size};
 use crate::interp::BytecodeModule;
 use crate::interp::code::perf_map;
+use crate::interp::code::side_exits::{SideExitCounts, SideExitReason};
 use crate::interp::threaded::{
     CALL_INSTRUCTIONS, FunctionCompiler, HandlerAddress, LeftOut, NO_INSTRUCTION, NativeCode, PinnedList, ThreadedCode,
     ThreadedInstruction, address_of, cold,
@@ -166,12 +167,23 @@ impl ModuleCode {
             }
             link_targets.threaded_instructions.insert(side_exit.block, (instructions.at(position) as usize, None));
         }
+        let reasons = side_exits.iter().filter_map(|side_exit| {
+            let reason = match side_exit.kind {
+                SideExitKind::Op => SideExitReason::Op,
+                SideExitKind::Call => SideExitReason::Call,
+                SideExitKind::Return => return None,
+            };
+            Some((side_exit.pc, reason))
+        });
+        let counts = SideExitCounts::new(function.decoded().ops.len(), reasons.collect());
+        link_targets.side_exit_counts = counts.address();
         let sites = PinnedList::new(sites);
         let resumed =
             calls.iter().map(|(position, block, _)| (*block, instructions.at(position + CALL_INSTRUCTIONS) as usize));
         link_targets.resumes.extend(resumed);
         let machine = plan.compile(&link_targets).ok_or(LeftOut::TooLarge)?;
-        let bytes = (machine.code.len() + count * size_of::<ThreadedInstruction>()) as u64 + CODE_PAGE;
+        let tables = count * size_of::<ThreadedInstruction>() + counts.bytes();
+        let bytes = (machine.code.len() + tables) as u64 + CODE_PAGE;
         let reserved = self.reserve(bytes, limit)?;
         // A call whose budget does not have the memory continues without machine code.
         let charge = Charge::of_call(bytes, "machine code").map_err(|_| LeftOut::Budget)?;
@@ -219,6 +231,6 @@ impl ModuleCode {
             pcs[position] = resume_point.pc;
             entries[resume_point.pc as usize] = position as u32;
         }
-        Ok(NativeCode::new(instructions, pcs, entries, sites, native_entry, (bytes, charge)))
+        Ok(NativeCode::new(instructions, pcs, entries, sites, native_entry, counts, (bytes, charge)))
     }
 }

@@ -239,11 +239,21 @@ pub(crate) enum Part {
     High,
 }
 
+/// A move of references in the frame, from one register to another one, or of null. All sources are read before a
+/// target is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RefMove {
+    pub target: u16,
+    pub source: Option<u16>,
+}
+
 /// A side exit: native code gives up at an op, and the interpreter continues there.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Exit {
     pub pc: u32,
     pub frame_state: Vec<SlotValue>,
+    /// The references that the registers of the frame have to hold, where others hold them.
+    pub references: Vec<RefMove>,
     /// Stores that the program has made by then and that were moved after the loop (`passes/scalar_promotion.rs`).
     pub pending_stores: Vec<NodeId>,
     /// The block to continue at instead of in the interpreter: the scalar loop, where a guard of a vector loop fails.
@@ -415,6 +425,8 @@ pub(crate) struct RuntimeOp {
     pub import: Option<CallId>,
     /// It allocates a buffer that is filled next and need not be zeroed (`build/zeroing_elision.rs`).
     pub is_filled: bool,
+    /// It is no op of the bytecode: it moves the references of the exit, on an edge or before an op.
+    pub moves_refs: bool,
     /// How machine code executes it itself in a frame that references are lent to.
     pub lent: Option<LentOp>,
     /// How machine code executes it itself while the call is not limited.

@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 
 use super::replacements::Replacements;
 use super::{
-    block_layout, block_parameters, call_pairing, dce, guard_sinking, gvn, licm, splats, strip_mining, vectorise,
+    block_layout, block_parameters, call_pairing, dce, guard_sinking, gvn, if_conversion, licm, splats, strip_mining,
+    vectorise,
 };
 use crate::analysis::dominators::{Dominators, predecessors};
 use crate::analysis::verify::{RangeChecks, Verifier};
@@ -48,9 +49,10 @@ const PASSES: &[Pass] = &[
         let predecessors = predecessors(graph);
         block_parameters::remove_redundant(graph, &predecessors);
     }),
-    pass("simplify", Skipped, Skipped, number_values),
-    pass("gvn", Exact, Exact, number_values),
+    pass("simplify", Skipped, Skipped, |graph, _| number_values(graph, gvn::Loads::Kept)),
+    pass("gvn", Exact, Exact, |graph, _| number_values(graph, gvn::Loads::Numbered)),
     pass("dce", Exact, Exact, |graph, _| dce::remove_dead_nodes(graph, true)),
+    pass("if_conversion", Exact, Exact, |graph, _| _ = if_conversion::convert_branches(graph)),
     pass("strip_mining", Exact, Exact, |graph, features| _ = strip_mining::split_loops(graph, features)),
     pass("vectorise", Exact, Guarded, |graph, features| _ = vectorise::vectorise_loops(graph, features)),
     pass("licm", Guarded, Skipped, hoist),
@@ -71,10 +73,10 @@ const PASSES: &[Pass] = &[
     pass("block_layout", Skipped, Skipped, |graph, _| block_layout::lay_out(graph)),
 ];
 
-fn number_values(graph: &mut Graph, _: Features) {
+fn number_values(graph: &mut Graph, loads: gvn::Loads) {
     let mut replacements = Replacements::new(graph);
     let constants = gvn::merge_constants(graph, &mut replacements);
-    gvn::number_values(graph, &Dominators::new(graph), replacements, constants);
+    gvn::number_values(graph, &Dominators::new(graph), replacements, constants, loads);
 }
 
 fn hoist(graph: &mut Graph, _: Features) {

@@ -1,6 +1,9 @@
 //! Global value numbering: a node is replaced by one with the same operation and operands in a dominating block. Checks
 //! are nodes, so a check that was made before is removed like any other, and so is one that constants make true. It
 //! runs before the passes for loops, and again after them.
+//!
+//! Before them, loads are numbered, too: an element that was loaded is not loaded again if nothing has stored since, on
+//! the only path from there.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -9,6 +12,7 @@ use super::simplify::simplify;
 use crate::analysis::dominators::Dominators;
 use crate::ir::graph::{BlockIndex, Graph, Kind, NodeId};
 use crate::ir::hash::{self, RandomState, Table};
+use crate::ir::per_block::PerBlock;
 use crate::ir::rewrite::Simpler;
 use crate::ir::types::{Effect, Scalar, Ty};
 
@@ -44,6 +48,8 @@ struct NumberedNode {
     hash: u32,
     node: NodeId,
     block: BlockIndex,
+    /// Of a load, the state of memory; zero for other nodes.
+    memory: u32,
     /// The next node of the chain.
     next: u32,
 }
@@ -61,7 +67,13 @@ impl Numbered {
     /// A node with the same operation, type and operands in a block that dominates this one. Adds the node if there is
     /// none. The type counts since vectors of one value may have different widths; the hash leaves it out, because it
     /// hardly ever differs.
-    fn find_or_add(&mut self, graph: &Graph, tree: &Dominators, block: BlockIndex, id: NodeId) -> Option<NodeId> {
+    fn find_or_add(
+        &mut self,
+        graph: &Graph,
+        tree: &Dominators,
+        block: BlockIndex,
+        (id, memory): (NodeId, u32),
+    ) -> Option<NodeId> {
         let node = graph.node(id);
         let mut operands = [END; MAX_OPERANDS];
         operands.iter_mut().zip(&node.args).for_each(|(operand, arg)| *operand = arg.0);
@@ -70,12 +82,14 @@ impl Numbered {
         node.kind.hash(&mut hasher);
         hasher.write_u64(a | b << 32);
         hasher.write_u64(c | d << 32);
+        hasher.write_u32(memory);
         let hash = hasher.finish() as u32;
         let chain = hash as usize & (self.chains.len() - 1);
         let (mut at, mut candidates) = (self.chains[chain], 0);
         while let Some(numbered) = self.nodes.get(at as usize) {
             let other = graph.node(numbered.node);
-            if numbered.hash == hash && other.kind == node.kind && other.ty == node.ty && other.args == node.args {
+            let is_same = other.kind == node.kind && other.ty == node.ty && other.args == node.args;
+            if numbered.hash == hash && is_same && numbered.memory == memory {
                 if tree.dominates(numbered.block, block) {
                     return Some(numbered.node);
                 }
@@ -86,7 +100,7 @@ impl Numbered {
             }
             at = numbered.next;
         }
-        self.nodes.push(NumberedNode { hash, node: id, block, next: self.chains[chain] });
+        self.nodes.push(NumberedNode { hash, node: id, block, memory, next: self.chains[chain] });
         self.chains[chain] = self.nodes.len() as u32 - 1;
         None
     }
@@ -109,6 +123,37 @@ pub(super) fn merge_constants(graph: &Graph, replacements: &mut Replacements) ->
 /// GVN keeps several candidates per key where none dominates the others; at most this many are tested.
 const MAX_CANDIDATES: usize = 32;
 
+/// Whether loads are numbered, too. They are not once exits lead to blocks of the graph, which then have predecessors
+/// that no branch tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loads {
+    Numbered,
+    Kept,
+}
+
+/// The states of memory: numbers that differ where something may have been stored between.
+struct Memory {
+    last: u32,
+    /// The state at the end of each block.
+    at_end: PerBlock<u32>,
+}
+
+impl Memory {
+    /// A state that differs from all others.
+    fn change(&mut self) -> u32 {
+        self.last += 1;
+        self.last
+    }
+
+    /// The state at the beginning of a block: that at the end of the only one before it, if there is one.
+    fn at_begin(&mut self, graph: &Graph, tree: &Dominators, block: BlockIndex) -> u32 {
+        match tree.predecessors[block][..] {
+            [(from, _)] if graph.blocks[block].entry.is_none() && self.at_end[from] > 0 => self.at_end[from],
+            _ => self.change(),
+        }
+    }
+}
+
 /// Numbers the values of a graph, and applies the replacements that were found before, too. `constants` are some that
 /// it has.
 pub(super) fn number_values(
@@ -116,20 +161,32 @@ pub(super) fn number_values(
     tree: &Dominators,
     mut replacements: Replacements,
     mut constants: Constants,
+    loads: Loads,
 ) {
+    let mut memory = Memory { last: 0, at_end: PerBlock::new(graph, 0) };
     let mut numbered = Numbered::new(graph.blocks.iter().map(|block| block.nodes.len()).sum());
     for block in tree.order() {
         let mut nodes = std::mem::take(&mut graph.blocks[*block].nodes);
+        let mut state = memory.at_begin(graph, tree, *block);
         nodes.retain(|id| {
             let id = *id;
             let node = &mut graph.nodes[id.index()];
             node.args.iter_mut().for_each(|arg| *arg = replacements.get(*arg));
-            if !is_idempotent(node.kind) || node.args.len() > MAX_OPERANDS {
+            let is_load = match node.kind {
+                Kind::Primitive(primitive, _) => {
+                    if primitive.effect() == Effect::Store {
+                        state = memory.change();
+                    }
+                    primitive.effect() == Effect::Load && loads == Loads::Numbered
+                }
+                _ => false,
+            };
+            if !is_load && !is_idempotent(node.kind) || node.args.len() > MAX_OPERANDS {
                 return true;
             }
             let node = graph.node(id);
             let other = match simplify(graph, node.kind, &node.args) {
-                None => numbered.find_or_add(graph, tree, *block, id),
+                None => numbered.find_or_add(graph, tree, *block, (id, if is_load { state } else { 0 })),
                 Some(Simpler::Holds) => return false,
                 Some(Simpler::Operand(operand)) => Some(operand),
                 Some(Simpler::Constant(of, bits)) => {
@@ -150,6 +207,7 @@ pub(super) fn number_values(
             other.is_none()
         });
         graph.blocks[*block].nodes = nodes;
+        memory.at_end[*block] = state;
     }
     replacements.apply(graph);
 }

@@ -18,6 +18,7 @@ pub(crate) mod dce;
 mod filetests;
 mod guard_sinking;
 mod gvn;
+mod if_conversion;
 mod index_reduction;
 mod licm;
 #[cfg(feature = "lies")]

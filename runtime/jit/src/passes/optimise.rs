@@ -1,10 +1,11 @@
-//! The pass pipeline: redundant block parameters, GVN, DCE; then for functions with loops strip mining, vectorisation,
-//! LICM with the passes for each loop, guard sinking, GVN again, splats of loads, DCE, call pairing and block layout.
-//! The plan of a function calls it. The verifier looks at the graph after each pass.
+//! The pass pipeline: redundant block parameters, GVN, DCE; then for functions with loops if-conversion, strip mining,
+//! vectorisation, LICM with the passes for each loop, guard sinking, GVN again, splats of loads, DCE, call pairing and
+//! block layout. The plan of a function calls it. The verifier looks at the graph after each pass.
 
 use super::replacements::Replacements;
 use super::{
-    block_layout, block_parameters, call_pairing, dce, guard_sinking, gvn, licm, splats, strip_mining, vectorise,
+    block_layout, block_parameters, call_pairing, dce, guard_sinking, gvn, if_conversion, licm, splats, strip_mining,
+    vectorise,
 };
 use crate::analysis::dominators::{Dominators, predecessors};
 use crate::analysis::verify::{RangeChecks, Verifier};
@@ -24,7 +25,7 @@ pub(crate) fn optimise(graph: &mut Graph, features: Features, guards: bool) {
     block_parameters::remove_redundant(graph, &predecessors);
     verifier.after("block_parameters", graph, RangeChecks::Exact);
     let tree = Dominators::with_predecessors(graph, predecessors);
-    gvn::number_values(graph, &tree, Replacements::new(graph), gvn::Constants::default());
+    gvn::number_values(graph, &tree, Replacements::new(graph), gvn::Constants::default(), gvn::Loads::Numbered);
     verifier.after("gvn", graph, RangeChecks::Exact);
     // Dead nodes would keep loops from being recognised as simple.
     dce::remove_dead_nodes(graph, true);
@@ -33,6 +34,8 @@ pub(crate) fn optimise(graph: &mut Graph, features: Features, guards: bool) {
         // Without preheaders there are no loops.
         return;
     }
+    let tree = if if_conversion::convert_branches(graph) { Dominators::new(graph) } else { tree };
+    verifier.after("if_conversion", graph, RangeChecks::Exact);
     let is_split = guards && strip_mining::split_loops(graph, features);
     verifier.after("strip_mining", graph, RangeChecks::Exact);
     let is_vectorised = guards && vectorise::vectorise_loops(graph, features);
@@ -44,7 +47,7 @@ pub(crate) fn optimise(graph: &mut Graph, features: Features, guards: bool) {
     hoisted.products.iter().for_each(|(product, sum)| replacements.0[product.index()] = *sum);
     let constants = gvn::merge_constants(graph, &mut replacements);
     // Nodes that were hoisted to a preheader may be available there already.
-    gvn::number_values(graph, &tree, replacements, constants);
+    gvn::number_values(graph, &tree, replacements, constants, gvn::Loads::Kept);
     // The replacements of products by loop parameters are applied now, so the graph is whole again.
     verifier.after("licm, guard_sinking and gvn", graph, RangeChecks::Skipped);
     if is_vectorised {

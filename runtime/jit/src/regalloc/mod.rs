@@ -1,7 +1,9 @@
 //! The register allocator: linear scan with lifetime holes, over the blocks in the order in which they are laid out.
 //!
 //! A value keeps one location for its whole live range, a register or a spill slot. Where there are too few registers,
-//! the values with the fewest uses are spilled, weighted by loop depth.
+//! vectors with the fewest uses are spilled, weighted by loop depth. Of numbers, those are spilled that have uses in
+//! fewer loops, and then those with the fewest uses for the length of their live range: one that lives through a loop
+//! makes room for all its temporaries.
 //!
 //! Others may use the location inside the holes of the live range: runs of blocks through which the value is not live.
 //! So an induction variable and its next value can share a register even if the old value is live after the loop.
@@ -26,6 +28,11 @@ use live_in::{LiveInSets, has_location, live_in_sets, terminator_uses};
 use location::SPILL_SLOT_BYTES;
 pub(super) use location::{Allocation, Location};
 
+/// Positions that are added to the length of each live range where lengths are compared, and the bits after the point
+/// of what is divided by them.
+const MIN_LENGTH: u64 = 8;
+const LENGTH_BITS: u32 = 20;
+
 /// No segment or live range.
 const NONE: u32 = u32::MAX;
 
@@ -48,6 +55,18 @@ struct Extent {
     last: u32,
 }
 
+impl LiveRange {
+    /// The order in which values of a bank are spilled. Of a number, the uses per position count, where short live
+    /// ranges count as if they were longer: a few positions make no difference.
+    fn spill_order(&self) -> (u64, u64) {
+        if self.is_vector {
+            return (0, self.weight);
+        }
+        let length = u64::from(self.extent.end - self.extent.start) + MIN_LENGTH;
+        (self.heaviest, (self.weight << LENGTH_BITS) / length)
+    }
+}
+
 impl Extent {
     fn has_holes(&self) -> bool {
         self.first != self.last
@@ -60,6 +79,8 @@ struct LiveRange {
     extent: Extent,
     /// The cost of spilling it.
     weight: u64,
+    /// The weight of a use in the most loops.
+    heaviest: u64,
     is_vector: bool,
     crosses_call: bool,
     hint: Option<NodeId>,
@@ -158,6 +179,7 @@ impl Liveness<'_> {
                 node: id,
                 extent: Extent { start, end, first: new, last: new },
                 weight,
+                heaviest: weight,
                 is_vector: self.graph.node(id).is_vector(),
                 crosses_call: false,
                 hint: None,
@@ -166,6 +188,7 @@ impl Liveness<'_> {
         }
         let range = &mut self.ranges[number as usize];
         range.weight += weight;
+        range.heaviest = range.heaviest.max(weight);
         let extent = &mut range.extent;
         extent.start = extent.start.min(start);
         extent.end = extent.end.max(end);
@@ -354,7 +377,7 @@ fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Option<All
             continue;
         }
         // The cheapest live range whose register this one may have is spilled.
-        let weight = |other: &Active| ranges[other.range as usize].weight;
+        let order = |other: &Active| ranges[other.range as usize].spill_order();
         let victim = (0..active.len())
             .filter(|index| {
                 let Active { extent, register, .. } = &active[*index];
@@ -362,8 +385,8 @@ fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Option<All
                     && shared >> register & 1 == 0
                     && overlap(segments, extent, &range.extent, &mut visits)
             })
-            .min_by_key(|index| (weight(&active[*index]), Reverse(active[*index].extent.end)));
-        match victim.filter(|index| weight(&active[*index]) < range.weight) {
+            .min_by_key(|index| (order(&active[*index]), Reverse(active[*index].extent.end)));
+        match victim.filter(|index| order(&active[*index]) < range.spill_order()) {
             Some(index) => {
                 let Active { range: victim, register, .. } = active.remove(index);
                 let victim = ranges[victim as usize];

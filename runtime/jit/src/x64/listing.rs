@@ -185,6 +185,7 @@ impl<'a> Listing<'a> {
                                 exit.frame_state.iter().map(|slot_value| (slot_value.slot, slot_value.node)),
                             );
                             let what = match op {
+                                RuntimeOp { moves_refs: true, .. } => "move references",
                                 RuntimeOp { direct: Some(_), .. } => "call the import directly",
                                 RuntimeOp { import: Some(_), .. } => "call the import",
                                 RuntimeOp { is_filled: true, .. } => "allocate without zeroing",

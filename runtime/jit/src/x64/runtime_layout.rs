@@ -11,7 +11,8 @@ use crate::vm::offsets as objects;
 
 pub(super) use crate::interp::threaded::offsets::{GO_ON, JUMPS};
 pub(super) use crate::interp::threaded::{
-    allocate, begin_frame, call_import, check_limits, count_many, end_frame, execute, fail_import, out_of_range,
+    allocate, begin_frame, call_import, check_limits, count_many, end_frame, execute, fail_import, move_references,
+    out_of_range,
 };
 
 /// The countdown to the next check of the limits.
@@ -85,6 +86,8 @@ pub(crate) struct LinkTargets {
     pub functions: HashMap<u32, NativeEntry>,
     /// Whether each access compares its index with the length of the buffer once more.
     pub checks_accesses: bool,
+    /// The address of the counts of side exits, by op.
+    pub side_exit_counts: usize,
 }
 
 /// The native entry of a function.

@@ -12,10 +12,13 @@ use std::ops::Range;
 
 use super::problem::{Problem, problem};
 use crate::analysis::calls::FunctionContext;
+use crate::analysis::edges::native_edges;
 use crate::analysis::typed_liveness::TypedLiveness;
 use crate::bytecode::{BlockId, Decoded, EdgeId};
 use crate::ir::bits::Bits;
-use crate::ir::graph::{BlockIndex, CompileMode, Exit, Graph, Kind, NativeKind, Part, PassedIn, SlotValue, Terminator};
+use crate::ir::graph::{
+    BlockIndex, CompileMode, Exit, Graph, Kind, NativeKind, NativeTerminator, Part, PassedIn, SlotValue, Terminator,
+};
 
 /// Most entries of the tables of a function.
 const MAX_ENTRIES: usize = 1 << 22;
@@ -33,12 +36,13 @@ pub(super) fn check(graph: &Graph, context: FunctionContext<'_>, mode: CompileMo
         decoded,
         liveness,
         slots,
-        ends: ends(graph),
+        ends: ends(graph, decoded),
+        moved: moved(graph, decoded),
         built: graph.terminator_ops.iter().map(|(_, pc)| *pc).collect(),
     };
     let live = flow.live();
     let stale = flow.stale(&passed(graph, context));
-    for (block, exit, all) in demands(graph) {
+    for (block, exit, all) in demands(graph, decoded) {
         let pc = exit.pc as usize;
         let mut needed = stale[pc].clone();
         flow.flushed_before(exit.pc).for_each(|slot| needed.remove(slot));
@@ -58,7 +62,7 @@ pub(super) fn check(graph: &Graph, context: FunctionContext<'_>, mode: CompileMo
 }
 
 /// Exits with their blocks, and whether the interpreter continues from there, or only executes the op.
-fn demands(graph: &Graph) -> Vec<(BlockIndex, &Exit, bool)> {
+fn demands<'g>(graph: &'g Graph, decoded: &Decoded) -> Vec<(BlockIndex, &'g Exit, bool)> {
     let mut demands = Vec::new();
     for (block, content) in graph.blocks.indexed() {
         let exits = content.nodes.iter().map(|id| graph.node(*id)).filter(|node| node.kind != Kind::FlushToSlots);
@@ -66,12 +70,62 @@ fn demands(graph: &Graph) -> Vec<(BlockIndex, &Exit, bool)> {
         demands.extend(
             content.preheader_exit.into_iter().chain(content.header_exit).map(|exit| (block, graph.exit(exit), true)),
         );
-        if let Terminator::SideExit(_, exit) = &content.terminator {
+        // Code continues after moves, and is held to the slots that it loads there.
+        if let Terminator::SideExit(_, exit) = &content.terminator
+            && moves_of(graph, decoded, block) == Moves::No
+        {
             let exit = graph.exit(*exit);
             demands.push((block, exit, !comes_back(graph, block, exit)));
         }
     }
     demands
+}
+
+/// Moves of references at the end of a block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Moves {
+    /// Nothing.
+    No,
+    /// It moves them before an op that the runtime or the interpreter executes.
+    BeforeOp,
+    /// On an edge.
+    OnEdge,
+    /// When the interpreter has entered.
+    AtEntry,
+}
+
+fn moves_of(graph: &Graph, decoded: &Decoded, block: BlockIndex) -> Moves {
+    let Terminator::SideExit(_, exit) = graph.blocks[block].terminator else { return Moves::No };
+    match graph.native_terminators.get(block) {
+        Some(NativeTerminator { kind: NativeKind::Op(op), .. }) if op.moves_refs => {}
+        _ => return Moves::No,
+    }
+    if graph.blocks[block].entry.is_some_and(|entry| !entry.native) {
+        Moves::AtEntry
+    } else if native_edges(decoded.ops[graph.exit(exit).pc as usize]).is_empty() {
+        Moves::BeforeOp
+    } else {
+        Moves::OnEdge
+    }
+}
+
+/// The slots that are written where references move on an edge, by the op of the branch and the first op of the target.
+fn moved(graph: &Graph, decoded: &Decoded) -> HashMap<(u32, u32), HashSet<usize>> {
+    let mut moved: HashMap<(u32, u32), HashSet<usize>> = HashMap::new();
+    for block in graph.blocks.indices().filter(|block| moves_of(graph, decoded, *block) == Moves::OnEdge) {
+        let (Terminator::SideExit(_, exit), Some(terminator)) =
+            (&graph.blocks[block].terminator, graph.native_terminators.get(block))
+        else {
+            continue;
+        };
+        let NativeKind::Op(op) = terminator.kind else { continue };
+        let (exit, Some(entry)) = (graph.exit(*exit), graph.blocks[op.continuation].entry) else { continue };
+        let slots: HashSet<usize> = exit.frame_state.iter().flat_map(|slot_value| written(graph, slot_value)).collect();
+        // Two edges may lead to one block.
+        let both = moved.entry((exit.pc, entry.pc)).or_insert_with(|| slots.clone());
+        both.retain(|slot| slots.contains(slot));
+    }
+    moved
 }
 
 /// Whether a block ends with a native call.
@@ -104,7 +158,7 @@ struct AtOp {
     executed: bool,
 }
 
-fn ends(graph: &Graph) -> HashMap<u32, AtOp> {
+fn ends(graph: &Graph, decoded: &Decoded) -> HashMap<u32, AtOp> {
     let mut ends: HashMap<u32, AtOp> = HashMap::new();
     let slots =
         |exit: &Exit| exit.frame_state.iter().flat_map(|slot_value| written(graph, slot_value)).collect::<Vec<usize>>();
@@ -117,6 +171,13 @@ fn ends(graph: &Graph) -> HashMap<u32, AtOp> {
             && !is_native_call(graph, block)
         {
             let exit = graph.exit(*exit);
+            let moves = moves_of(graph, decoded, block);
+            if moves == Moves::BeforeOp {
+                ends.entry(exit.pc).or_default().flushed_before.extend(slots(exit));
+            }
+            if moves != Moves::No {
+                continue;
+            }
             let at = ends.entry(exit.pc).or_default();
             at.flushed.extend(slots(exit));
             at.executed = true;
@@ -138,6 +199,8 @@ struct Flow<'a> {
     liveness: TypedLiveness<'a>,
     slots: usize,
     ends: HashMap<u32, AtOp>,
+    /// The slots that are written where references move on an edge.
+    moved: HashMap<(u32, u32), HashSet<usize>>,
     /// The last ops of the blocks that have blocks of the graph: those that no path leads to have none.
     built: HashSet<u32>,
 }
@@ -196,6 +259,8 @@ impl Flow<'_> {
                         let mut there = after.clone();
                         self.copies(edge).for_each(|(to, _)| there.insert(to));
                         written().for_each(|slot| there.remove(*slot));
+                        let moved = self.moved.get(&(pc, self.first(target) as u32));
+                        moved.into_iter().flatten().for_each(|slot| there.remove(*slot));
                         changed |= add(&mut stale[self.first(target)], &there);
                     }
                 }
@@ -223,7 +288,9 @@ impl Flow<'_> {
                     }
                     _ => continue,
                 };
-                if stale[pc as usize].contains(slot.into()) {
+                if stale[pc as usize].contains(slot.into())
+                    && self.flushed_before(pc).all(|flushed| flushed != usize::from(slot))
+                {
                     return problem(block, *id, format!("nobody wrote slot {slot} before"));
                 }
             }

@@ -25,7 +25,7 @@ fn block(index: usize) -> BlockIndex {
 fn exit(graph: &mut Graph, values: &[(u16, NodeId)]) -> ExitId {
     let frame_state =
         values.iter().map(|(slot, node)| SlotValue { slot: *slot, node: *node, part: Part::Whole }).collect();
-    graph.add_exit(Exit { pc: 0, frame_state, pending_stores: Vec::new(), fallback: None })
+    graph.add_exit(Exit { pc: 0, frame_state, references: Vec::new(), pending_stores: Vec::new(), fallback: None })
 }
 
 fn entered(graph: &mut Graph) -> BlockIndex {

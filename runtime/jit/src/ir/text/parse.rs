@@ -14,7 +14,8 @@ use crate::bytecode::{CallId, ListId};
 use crate::ir::bits::Bits;
 use crate::ir::graph::{
     Block, BlockIndex, Branch, DirectCall, Entry, Exit, ExitId, Graph, Kind, LentOp, NativeCall, NativeKind,
-    NativeTerminator, Node, NodeId, Nodes, Part, Passed, PassedIn, RuntimeOp, SideExitKind, SlotValue, Terminator,
+    NativeTerminator, Node, NodeId, Nodes, Part, Passed, PassedIn, RefMove, RuntimeOp, SideExitKind, SlotValue,
+    Terminator,
 };
 use crate::ir::types::{Scalar, Ty};
 
@@ -332,7 +333,7 @@ impl Parser {
     fn runtime_op(&mut self, scanner: &mut Scanner<'_>) -> Result<RuntimeOp, Mistake> {
         scanner.expect("continuation")?;
         let continuation = self.block(scanner)?;
-        let is_filled = scanner.take("filled");
+        let (is_filled, moves_refs) = (scanner.take("filled"), scanner.take("moves_refs"));
         let import = if scanner.take("import") { Some(CallId(scanner.number()?)) } else { None };
         let lent = if !scanner.take("lent") {
             None
@@ -359,7 +360,7 @@ impl Parser {
         } else {
             None
         };
-        Ok(RuntimeOp { continuation, import, is_filled, lent, direct })
+        Ok(RuntimeOp { continuation, import, is_filled, moves_refs, lent, direct })
     }
 
     fn exit_line(&mut self, scanner: &mut Scanner<'_>) -> Result<(), Mistake> {
@@ -383,9 +384,18 @@ impl Parser {
             frame_state.push(SlotValue { slot, node, part });
             is_more = scanner.take(",");
         }
+        let mut references = Vec::new();
+        let mut is_more = scanner.take("references");
+        while is_more {
+            let target = scanner.number()?;
+            scanner.expect("=")?;
+            let source = if scanner.take("null") { None } else { Some(scanner.number()?) };
+            references.push(RefMove { target, source });
+            is_more = scanner.take(",");
+        }
         let pending_stores = if scanner.take("stores") { self.values(scanner)?.to_vec() } else { Vec::new() };
         let fallback = if scanner.take("fallback") { Some(self.branch(scanner)?) } else { None };
-        if self.exits.insert(number, Exit { pc, frame_state, pending_stores, fallback }).is_some() {
+        if self.exits.insert(number, Exit { pc, frame_state, references, pending_stores, fallback }).is_some() {
             return Err(at.mistake(format!("there is an e{number} already")));
         }
         self.ended = None;
@@ -437,5 +447,5 @@ pub(super) fn unused_node() -> Node {
 
 /// An exit that nothing refers to.
 pub(super) fn unused_exit() -> Exit {
-    Exit { pc: 0, frame_state: Vec::new(), pending_stores: Vec::new(), fallback: None }
+    Exit { pc: 0, frame_state: Vec::new(), references: Vec::new(), pending_stores: Vec::new(), fallback: None }
 }

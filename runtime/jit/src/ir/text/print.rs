@@ -170,6 +170,7 @@ impl Text<'_> {
             }
             NativeKind::Op(op) => {
                 write!(f, "op continuation {}{}", op.continuation, word(op.is_filled, "filled"))?;
+                f.write_str(&word(op.moves_refs, "moves_refs"))?;
                 if let Some(import) = op.import {
                     write!(f, " import {}", import.0)?;
                 }
@@ -205,6 +206,13 @@ impl Text<'_> {
             write!(f, "{separator} {} = v{}", slot_value.slot, slot_value.node.0)?;
             if slot_value.part != Part::Whole {
                 write!(f, ".{}", slot_value.part.word())?;
+            }
+        }
+        for (index, one) in exit.references.iter().enumerate() {
+            write!(f, "{} {} = ", if index == 0 { " references" } else { "," }, one.target)?;
+            match one.source {
+                Some(source) => write!(f, "{source}")?,
+                None => f.write_str("null")?,
             }
         }
         for (index, store) in exit.pending_stores.iter().enumerate() {

@@ -97,12 +97,12 @@ b1(v1: i32 @1): depth 1 header e1
 b2: entry 4 resumes native
   v6: i32x8 = constant_quotients[signed negative shift 3] v4, v4
   side_exit op e1 @4
-  native op continuation b3 filled import 2 lent get 1 2 3 direct 0x10 0x20 result f32 4 passes v0 as i64 slot 2
+  native op continuation b3 filled moves_refs import 2 lent get 1 2 3 direct 0x10 0x20 result f32 4 passes v0 as i64 slot 2
 b3: unplaced
   side_exit call e1
   native call function 1 advance 8 size 16 zeroed 8 refs 1 passes_refs continuation b0 live 1, 2 passes v2 as i32 slot 0 register 3
 
-e0: op 0 slots 0 = v0, 2 = v0.low, 3 = v0.high stores v5 fallback b1(v2)
+e0: op 0 slots 0 = v0, 2 = v0.low, 3 = v0.high references 0 = 1, 1 = null stores v5 fallback b1(v2)
 e1: op 4
 ";
 

@@ -54,6 +54,7 @@ pub(super) fn split(graph: &mut Graph, nest: &LoopNest, columns: Option<NodeId>)
     let exit = graph.add_exit(Exit {
         pc: 0,
         frame_state: Vec::new(),
+        references: Vec::new(),
         pending_stores: Vec::new(),
         fallback: Some(to_original(&nest.start)),
     });

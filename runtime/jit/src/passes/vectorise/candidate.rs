@@ -93,6 +93,12 @@ impl Remainder {
     /// The exit of guards: if one fails, the scalar loop does everything.
     pub fn exit_of_guards(&self, graph: &mut Graph) -> ExitId {
         let fallback = Some(self.enter.clone());
-        graph.add_exit(Exit { pc: 0, frame_state: Vec::new(), pending_stores: Vec::new(), fallback })
+        graph.add_exit(Exit {
+            pc: 0,
+            frame_state: Vec::new(),
+            references: Vec::new(),
+            pending_stores: Vec::new(),
+            fallback,
+        })
     }
 }

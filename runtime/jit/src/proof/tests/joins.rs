@@ -184,8 +184,13 @@ fn draw_joined(random: &mut Random, bits: u32) -> Drawn {
         let other = maker.open();
         let parameter = maker.graph.parameter(other, I64);
         let fallback = Some(to(other, &[begin[0]]));
-        maker.exit =
-            maker.graph.add_exit(Exit { pc: 0, frame_state: Vec::new(), pending_stores: Vec::new(), fallback });
+        maker.exit = maker.graph.add_exit(Exit {
+            pc: 0,
+            frame_state: Vec::new(),
+            references: Vec::new(),
+            pending_stores: Vec::new(),
+            fallback,
+        });
         let guards = std::mem::replace(&mut maker.block, other);
         let exit = std::mem::replace(&mut maker.exit, plain_exit);
         if random.below(2) == 0 {

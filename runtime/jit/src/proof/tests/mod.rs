@@ -43,7 +43,13 @@ impl Maker {
         let block = graph.add_block();
         graph.order.push(block);
         graph.blocks[block].entry = Some(Entry { pc: 0, resumes: false, native: false });
-        let exit = graph.add_exit(Exit { pc: 0, frame_state: Vec::new(), pending_stores: Vec::new(), fallback: None });
+        let exit = graph.add_exit(Exit {
+            pc: 0,
+            frame_state: Vec::new(),
+            references: Vec::new(),
+            pending_stores: Vec::new(),
+            fallback: None,
+        });
         Maker { graph, block, exit }
     }
 

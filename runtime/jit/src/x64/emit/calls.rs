@@ -13,7 +13,7 @@ use crate::analysis::calls::STACK_RESERVE;
 use crate::bytecode::ListId;
 use crate::ir::graph::{
     BlockIndex, DirectCall, ExitId, Graph, Kind, LentOp, NativeCall, NativeKind, NativeTerminator, NodeId, Passed,
-    PassedIn, RuntimeOp,
+    PassedIn, RefMove, RuntimeOp,
 };
 use crate::ir::types::Scalar;
 use crate::processor::registers::{C_DIRECT, C_VECTOR_DIRECT, DIRECT, RAX, SLOTS, VECTOR_DIRECT};
@@ -91,6 +91,10 @@ impl Emitter<'_> {
             self.count(exit);
         }
         self.flush_frame_state(exit);
+        if op.moves_refs {
+            self.move_references(exit);
+            return self.continue_at(op.continuation);
+        }
         let label = self.asm.ops.new_dynamic_label();
         if op.lent.is_some() || op.direct.is_some() {
             self.stubs.push(Stub { label, exit, kind: StubKind::ByRuntime(block, op) });
@@ -100,10 +104,41 @@ impl Emitter<'_> {
             (None, Some(direct)) => self.direct_call(exit, direct, values, label),
             (None, None) => self.call_runtime_op(exit, op),
         }
-        if self.next != Some(op.continuation) {
-            let back = self.labels[op.continuation];
-            dynasm!(self.asm.ops ; .arch x64 ; jmp =>back);
+        self.continue_at(op.continuation);
+    }
+
+    fn continue_at(&mut self, block: BlockIndex) {
+        if self.next != Some(block) {
+            let label = self.labels[block];
+            dynasm!(self.asm.ops ; .arch x64 ; jmp =>label);
         }
+    }
+
+    /// Moves references in the frame as an exit says. All values that are needed later are in the slots.
+    pub(super) fn move_references(&mut self, exit: ExitId) {
+        let moves = &self.graph.exit(exit).references;
+        if moves.is_empty() {
+            return;
+        }
+        self.zero_upper_lanes();
+        // The moves are passed on the stack: they are few, and constants.
+        for RefMove { target, source } in moves.iter().rev() {
+            let bits = u32::from(*target) | u32::from(source.unwrap_or(u16::MAX)) << 16;
+            dynasm!(self.asm.ops ; .arch x64 ; push bits as i32);
+        }
+        let (count, bytes) = (moves.len() as i32, moves.len() as i32 * 8);
+        let (countdown, stop) = (runtime_layout::COUNTDOWN, self.shared(Shared::Stop));
+        let function = runtime_layout::move_references as *const () as i64;
+        dynasm!(self.asm.ops ; .arch x64
+            ; mov [r13 + countdown], r15d
+            ; mov rdi, r13
+            ; mov rsi, r12
+            ; mov rdx, rsp
+            ; mov ecx, count
+            ; mov rax, QWORD function
+        );
+        self.call_aligned();
+        dynasm!(self.asm.ops ; .arch x64 ; add rsp, bytes ; test al, al ; jz =>stop);
     }
 
     /// Executes an op whose operands are in the slots, or jumps to `label` if no references are lent to the frame.
@@ -452,6 +487,11 @@ impl Emitter<'_> {
             dynasm!(self.asm.ops ; .arch x64 ; call rax);
             return;
         }
+        self.call_aligned();
+    }
+
+    /// The same where the stack may not be aligned.
+    fn call_aligned(&mut self) {
         dynasm!(self.asm.ops ; .arch x64
             ; push rsp
             ; push QWORD [rsp]

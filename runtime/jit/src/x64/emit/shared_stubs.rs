@@ -46,7 +46,10 @@ impl Emitter<'_> {
         let (countdown, pc) = (runtime_layout::COUNTDOWN, runtime_layout::PC);
         let (ip, slots) = (runtime_layout::CONTINUATION_IP, runtime_layout::CONTINUATION_SLOTS);
         let stop = self.shared(Shared::Stop);
+        let counts = self.link_targets.side_exit_counts as i64;
         dynasm!(self.asm.ops ; .arch x64
+            ; mov rcx, QWORD counts
+            ; inc QWORD [rcx + rax * 8]
             ; mov [r13 + countdown], r15d
             ; mov [r13 + pc], rax
             ; mov QWORD [r13 + ip], 0

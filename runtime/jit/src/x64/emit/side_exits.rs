@@ -6,7 +6,7 @@ use super::super::lower::{self, Src};
 use super::super::runtime_layout;
 use super::emitter::{Emitter, Shared, SpeculativeCount, Stub, StubKind};
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{BlockIndex, ExitId, Kind, Part, SlotValue};
+use crate::ir::graph::{BlockIndex, ExitId, Kind, Part, SideExitKind, SlotValue, Terminator};
 use crate::ir::types::Scalar;
 use crate::processor::registers::{LOADED, RCX, SCRATCH, SLOTS};
 
@@ -130,6 +130,7 @@ impl Emitter<'_> {
             dynasm!(self.asm.ops ; .arch x64 ; jmp =>stop);
         } else {
             self.flush_frame_state(stub.exit);
+            self.move_references(stub.exit);
             let leave = self.shared(Shared::SideExit);
             dynasm!(self.asm.ops ; .arch x64 ; mov eax, pc ; jmp =>leave);
         }
@@ -137,6 +138,12 @@ impl Emitter<'_> {
 
     pub(super) fn exit_to_interpreter(&mut self, block: BlockIndex, exit: ExitId) {
         self.flush_frame_state(exit);
+        // The interpreter returns to what it has called, which is no exit.
+        if !matches!(self.graph.blocks[block].terminator, Terminator::SideExit(SideExitKind::Return, _)) {
+            let offset = self.graph.exit(exit).pc as i32 * 8;
+            let counts = self.link_targets.side_exit_counts as i64;
+            dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD counts ; inc QWORD [rax + offset]);
+        }
         self.zero_upper_lanes();
         let countdown = runtime_layout::COUNTDOWN;
         dynasm!(self.asm.ops ; .arch x64 ; mov [r13 + countdown], r15d);

@@ -6,6 +6,7 @@ use std::sync::atomic::{Ordering, fence};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::native_code::{LeftOut, NativeCode};
+use super::side_exits::SideExits;
 use super::threaded_code::ThreadedCode;
 use crate::bytecode::{Callee, VerifiedFunction};
 use crate::interp::frame::instruction::ThreadedCallSite;
@@ -27,6 +28,9 @@ pub struct MachineCode {
     pub bytes: u64,
     /// The functions, by ordinal, for which it was decided that the interpreter runs them, and why.
     pub left_out: Vec<(usize, LeftOut)>,
+    /// The side exits that were taken: where machine code has handed an op to the interpreter. Code that keeps doing so
+    /// gains little.
+    pub side_exits: Vec<SideExits>,
 }
 
 impl CodeTable {
@@ -92,6 +96,8 @@ impl CodeTable {
                 Some(Ok(bytes)) => {
                     all.functions += 1;
                     all.bytes += bytes;
+                    let native = self.get(ordinal).and_then(|code| code.native.get());
+                    all.side_exits.extend(native.into_iter().flat_map(|native| native.side_exits.taken(ordinal)));
                 }
                 Some(Err(left_out)) => all.left_out.push((ordinal, left_out)),
                 None => {}

@@ -7,4 +7,5 @@ pub mod listing;
 pub(in crate::interp) mod native_code;
 pub mod perf_map;
 pub(in crate::interp) mod pinned_list;
+pub mod side_exits;
 pub(in crate::interp) mod threaded_code;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::pinned_list::PinnedList;
+use super::side_exits::SideExitCounts;
 use crate::interp::frame::instruction::{
     CALL_INSTRUCTIONS, Ip, NO_INSTRUCTION, ThreadedCallSite, ThreadedInstruction, instructions_of,
 };
@@ -67,6 +68,7 @@ pub struct NativeCode {
     pub(in crate::interp) sites: PinnedList<ThreadedCallSite>,
     /// The address at which other machine code calls the function, if it may.
     native_entry: Option<usize>,
+    pub(super) side_exits: SideExitCounts,
     /// Bytes of memory that it takes.
     pub(super) bytes: u64,
     /// Charges them to the call.
@@ -108,17 +110,18 @@ impl fmt::Display for LeftOut {
 
 impl NativeCode {
     /// Machine code that is entered and left through `instructions`, and takes so many bytes, which are charged. The
-    /// `sites` are in the order of their instructions.
+    /// `sites` are in the order of their instructions. The code counts in `side_exits`.
     pub fn new(
         instructions: PinnedList<ThreadedInstruction>,
         pcs: Vec<u32>,
         entries: Vec<u32>,
         sites: PinnedList<ThreadedCallSite>,
         native_entry: Option<usize>,
+        side_exits: SideExitCounts,
         (bytes, charge): (u64, Charge),
     ) -> NativeCode {
         let (pcs, entries) = (pcs.into(), entries.into());
-        NativeCode { instructions, pcs, entries, sites, native_entry, bytes, _charge: charge }
+        NativeCode { instructions, pcs, entries, sites, native_entry, side_exits, bytes, _charge: charge }
     }
 
     /// The address at which other machine code calls the function, if it may.

@@ -42,6 +42,7 @@ mod tier_up;
 pub use crate::interp::code::code_table::MachineCode;
 pub use crate::interp::code::native_code::{LeftOut, NativeCode};
 pub use crate::interp::code::pinned_list::PinnedList;
+pub use crate::interp::code::side_exits::{SideExitReason, SideExits};
 pub use crate::interp::code::threaded_code::ThreadedCode;
 pub use crate::interp::frame::instruction::{
     CALL_INSTRUCTIONS, HandlerAddress, NO_INSTRUCTION, ThreadedCallSite, ThreadedInstruction,
@@ -50,5 +51,7 @@ pub use crate::interp::machine::bound_modules::FunctionCompiler;
 pub use handler::{Handler, address_of};
 pub use handlers::cold;
 pub use native_frames::{begin_frame, end_frame};
-pub use runtime_ops::{allocate, call_import, check_limits, count_many, execute, fail_import, out_of_range};
+pub use runtime_ops::{
+    allocate, call_import, check_limits, count_many, execute, fail_import, move_references, out_of_range,
+};
 pub use tier_up::TierUp;

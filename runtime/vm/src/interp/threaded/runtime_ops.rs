@@ -2,12 +2,19 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use smallvec::SmallVec;
+
 use super::op_execution::After;
+use crate::Ref;
 use crate::bytecode::{CallId, Op};
+use crate::interp::frame::registers::Registers;
 use crate::interp::machine::Machine;
 use crate::interp::machine::exit::Continuation;
 use crate::interp::ops::helpers::Helpers;
 use crate::status::Status;
+
+/// As a register to read: none, so null is written.
+const NO_REGISTER: usize = u16::MAX as usize;
 
 /// Executes op `pc` of the frame with these slots. False if the code must not continue after the op; `cx.continuation`
 /// then says where execution continues.
@@ -109,6 +116,41 @@ pub unsafe extern "C" fn out_of_range(cx: *mut Machine<'_>, slots: *mut u32, pc:
     };
     cx.continuation = Continuation { slots, ..Continuation::default() };
     cx.failure = Some(Status::internal(format!("machine code of {op} accesses a buffer out of its range")));
+}
+
+/// Moves references in the frame with these slots: each of the numbers has the register to write in its lower 16 bits,
+/// and above them the one to read, or `0xffff` for null. All are read before one is written. False if the code must not
+/// continue, because a destructor panicked.
+///
+/// # Safety
+/// As for a handler. There are so many numbers, and the frame has all registers that they name.
+pub unsafe extern "C" fn move_references(
+    cx: *mut Machine<'_>,
+    slots: *mut u32,
+    moves: *const u64,
+    count: usize,
+) -> bool {
+    // SAFETY: the machine is that of the code which calls this and holds no reference to it; the code has written the
+    // numbers.
+    let (cx, moves) = unsafe { (&mut *cx, std::slice::from_raw_parts(moves, count)) };
+    cx.execute_for_code(slots, |machine| {
+        machine.lent.keep();
+        // SAFETY: the builder of the code named registers that the frame has, and no other code uses them during the
+        // call.
+        let mut registers = unsafe { Registers::new(slots, usize::MAX, usize::MAX) };
+        let source = |numbers: u64| usize::from((numbers >> 16) as u16);
+        let values: SmallVec<[Option<Ref>; 8]> = moves
+            .iter()
+            .map(|numbers| match source(*numbers) {
+                NO_REGISTER => None,
+                source => registers.reference(source).clone(),
+            })
+            .collect();
+        for (numbers, value) in moves.iter().zip(values) {
+            registers.assign(usize::from(*numbers as u16), value);
+        }
+        After::Next
+    })
 }
 
 impl Machine<'_> {

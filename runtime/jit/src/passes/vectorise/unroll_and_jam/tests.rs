@@ -24,7 +24,8 @@ fn branch(target: BlockIndex, args: &[NodeId]) -> Branch {
 fn nest(rows: u64, columns: u64, factor: Option<u64>) -> Nest {
     let mut graph = Graph::default();
     let [preheader, outer, inner, latch, after] = std::array::from_fn(|_| graph.add_block());
-    let state = Exit { pc: 0, frame_state: Vec::new(), pending_stores: Vec::new(), fallback: None };
+    let state =
+        Exit { pc: 0, frame_state: Vec::new(), references: Vec::new(), pending_stores: Vec::new(), fallback: None };
     let exit = graph.add_exit(state);
     let factor = match factor {
         Some(factor) => graph.add_constant(Scalar::I64, factor),

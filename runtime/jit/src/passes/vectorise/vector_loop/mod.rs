@@ -579,7 +579,13 @@ impl LoopBodyBuilder<'_, '_> {
 /// Counts the steps of an iteration before it begins. If they cannot be counted, the vector loop ends there, by the
 /// exit that this gives: the scalar loop does the rest, and ends at the step at which the limit is reached.
 pub(super) fn count(graph: &mut Graph, body: BlockIndex, steps: NodeId) -> ExitId {
-    let exit = graph.add_exit(Exit { pc: 0, frame_state: Vec::new(), pending_stores: Vec::new(), fallback: None });
+    let exit = graph.add_exit(Exit {
+        pc: 0,
+        frame_state: Vec::new(),
+        references: Vec::new(),
+        pending_stores: Vec::new(),
+        fallback: None,
+    });
     let count = graph.add_node(body, Kind::CountSteps, Ty::Nothing, &[steps]);
     graph.nodes[count.index()].exit = Some(exit);
     exit
