@@ -60,9 +60,9 @@ fn null_body(null: &NullLibrary, symbol: &Symbol, scope: Scope<'_>) -> TokenStre
                         quote!(#ty(next() as #int))
                     }
                     (NullResult::Next(_), _) => quote!(next()),
-                    (NullResult::Number(int, number), _) => {
-                        let (number, int) = (Literal::u64_unsuffixed(*number), format_ident!("{}", int.name()));
-                        quote!(#number as #int)
+                    (NullResult::Number(number), _) => {
+                        let number = Literal::u64_unsuffixed(*number);
+                        quote!(#number)
                     }
                 };
                 let arg = value_ident(arg);

@@ -286,7 +286,7 @@ fn a_null_library_returns_what_its_entry_says() {
     let entries = text(&files, "nullbulbs/entries.rs");
     for part in [
         "put(socket, super::null::Socket(next() as u64))",
-        "put(watts, 60 as u32)",
+        "put(watts, 60)",
         "by_hand::bulbFind(",
         "refused(\"bulbLight_v2\")",
     ] {

@@ -105,7 +105,7 @@ fn result(
         (RawResult::Number(number), Some(LayoutType::Int(int)))
             if int.size() == 8 || number >> (8 * int.size()) == 0 =>
         {
-            Some(NullResult::Number(*int, number))
+            Some(NullResult::Number(number))
         }
         _ => {
             let message = format!(

@@ -230,7 +230,7 @@ pub enum NullResult {
     /// A new handle, which is such a number.
     Next(Int),
     /// This number.
-    Number(Int, u64),
+    Number(u64),
 }
 
 /// The way to find the functions of a library.
