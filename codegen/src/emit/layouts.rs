@@ -9,8 +9,8 @@ use quote::{format_ident, quote};
 use crate::emit::constants::literal;
 use crate::emit::file::comment;
 use crate::emit::hal_types::{type_ident, value_ident, values};
-use crate::emit::layout_writers;
 use crate::emit::scope::{Scope, size_of};
+use crate::emit::{layout_writers, trailing};
 use crate::model::api::Plain;
 use crate::model::hal::{Function, Layout, LayoutField, LayoutType, SpecFile};
 use crate::model::int::Int;
@@ -93,6 +93,7 @@ fn layout(layout: &Layout, scope: Scope<'_>) -> TokenStream {
     let (size, align) = (literal(layout.size), literal(layout.align));
     let reader = layout.readable.then(|| reader(layout, scope));
     let writer = layout.writable.then(|| layout_writers::writer(layout, scope));
+    let trailing = (scope.is_format() && layout.writable).then(|| trailing::trailing(layout, scope));
     let repr = if layout.over_aligned { quote!(C, align(#align)) } else { quote!(C) };
     let derives = if layout.readable { quote!(Clone, Copy, Debug, PartialEq, Eq) } else { quote!(Clone, Copy, Debug) };
     let origin = comment(&layout.origin.to_string());
@@ -116,6 +117,7 @@ fn layout(layout: &Layout, scope: Scope<'_>) -> TokenStream {
 
         #reader
         #writer
+        #trailing
     }
 }
 
@@ -153,7 +155,13 @@ fn value_at(ty: &LayoutType, offset: u64, scope: Scope<'_>) -> TokenStream {
 fn fields_at(layout: &Layout, offset: u64, scope: Scope<'_>) -> Vec<TokenStream> {
     let fields = layout.fields.iter().map(|field| {
         let (name, start) = (value_ident(&field.name), offset + field.offset);
+        // Writers of files leave anything in padding.
         match field.count {
+            Some(count) if is_padding(field, scope) => {
+                let count = literal(count);
+                quote!(#name: [0; #count])
+            }
+            None if is_padding(field, scope) => quote!(#name: 0),
             Some(count) => {
                 let size = size_of(&field.ty, scope);
                 let elements = (0..count).map(|index| value_at(&field.ty, start + index * size, scope));
@@ -166,6 +174,11 @@ fn fields_at(layout: &Layout, offset: u64, scope: Scope<'_>) -> Vec<TokenStream>
         }
     });
     fields.collect()
+}
+
+/// True for bytes between the fields of a layout of files.
+pub(super) fn is_padding(field: &LayoutField, scope: Scope<'_>) -> bool {
+    scope.is_format() && field.name.starts_with("padding")
 }
 
 /// Reads a layout of little-endian integers from bytes.

@@ -41,6 +41,11 @@ impl<'a> Scope<'a> {
         }
     }
 
+    /// True for layouts of files, which may pad their fields.
+    pub(crate) fn is_format(self) -> bool {
+        matches!(self, Scope::Api(api, _) if api.is_format)
+    }
+
     /// The calling conventions of functions, each with the `cfg` of the targets that it is for. Kernels for x86-64
     /// follow the System V convention on every system; on other machines, as in all libraries, it is that of the
     /// platform's C compiler.
