@@ -5,13 +5,14 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 use super::constants::literal;
-use super::hal_types::value_ident;
+use super::hal_types::{type_ident, value_ident};
 use super::scope::{Scope, size_of};
 use super::trailing;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::model::api::Plain;
 use crate::model::format::{FieldForm, Format, Found, PartForm, Payload, ShownField, find, layout};
 use crate::model::hal::{Layout, LayoutField, LayoutType};
+use crate::model::int::Int;
 
 /// `FORMAT/dump.rs`
 pub fn emit(format: &Format) -> Vec<GeneratedFile> {
@@ -27,7 +28,15 @@ pub fn emit(format: &Format) -> Vec<GeneratedFile> {
         }
         items.extend(names(format));
     }
-    vec![source(&format!("{}/dump.rs", format.api.name), &format!("{}/*.yaml", format.api.folder), items)]
+    let mut files = Vec::new();
+    if !format.rows.is_empty() {
+        let mut items = rows(format, Scope::Api(&format.api, "rows"));
+        let parts = format.parts.iter();
+        items.extend(parts.map(|part| self::part(format, part, "json", &part.json, Scope::Api(&format.api, "rows"))));
+        files.push(source(&format!("{}/rows.rs", format.api.name), &format!("{}/*.yaml", format.api.folder), items));
+    }
+    files.extend([source(&format!("{}/dump.rs", format.api.name), &format!("{}/*.yaml", format.api.folder), items)]);
+    files
 }
 
 /// The names of payloads.
@@ -148,7 +157,7 @@ fn show(format: &Format, layout: &Layout, field: &ShownField, form: &str) -> Tok
         Some(Found::Field(found)) => value(format, found, field, &quote!(head #(.#path)*), form),
         Some(Found::Part(part)) => {
             let range = value_ident(&part.name);
-            match (field.form, &part.part) {
+            match (&field.form, &part.part) {
                 (FieldForm::Range, _) => quote!(out.range(#label, payload.place(&ranges.#range))?;),
                 (FieldForm::List, Some(LayoutType::Layout(name))) => {
                     let function = format_ident!("{name}_{form}");
@@ -159,11 +168,23 @@ fn show(format: &Format, layout: &Layout, field: &ShownField, form: &str) -> Tok
         }
         Some(Found::Held(part, _, found)) => {
             let (part, name) = (value_ident(&part.name), value_ident(&found.name));
-            let wide = wide(&found.ty, &quote!(held.#name));
-            quote!(if let Some(held) = &#part { out.number(#label, #wide)?; })
+            let number = number(label, &found.ty, &quote!(held.#name));
+            quote!(if let Some(held) = &#part { #number })
         }
         // The model refuses it.
         None => TokenStream::new(),
+    }
+}
+
+/// A number as a field: `value` is of the type `ty`.
+fn number(label: &str, ty: &LayoutType, value: &TokenStream) -> TokenStream {
+    match ty {
+        LayoutType::Int(Int::I64) => quote!(out.signed(#label, #value)?;),
+        LayoutType::Int(Int::I32) => quote!(out.signed(#label, i64::from(#value))?;),
+        _ => {
+            let wide = wide(ty, value);
+            quote!(out.number(#label, #wide)?;)
+        }
     }
 }
 
@@ -177,7 +198,7 @@ fn wide(ty: &LayoutType, value: &TokenStream) -> TokenStream {
 
 fn value(format: &Format, found: &LayoutField, field: &ShownField, value: &TokenStream, form: &str) -> TokenStream {
     let label = &field.label;
-    match (&found.ty, field.form) {
+    match (&found.ty, &field.form) {
         (LayoutType::Layout(name), FieldForm::Plain) if layout(&format.api, name).is_some() => {
             let function = format_ident!("{name}_{form}");
             quote! {
@@ -196,10 +217,79 @@ fn value(format: &Format, found: &LayoutField, field: &ShownField, value: &Token
             quote!(out.hex(#label, #wide, #digits)?;)
         }
         _ if found.count.is_some() => quote!(out.array(#label, &#value)?;),
-        (ty, _) => {
-            let wide = wide(ty, value);
-            quote!(out.number(#label, #wide)?;)
+        (_, FieldForm::Bit(bit)) => {
+            let bit = literal(u64::from(*bit));
+            quote!(out.flag(#label, #value >> #bit & 1 != 0)?;)
         }
+        (ty, _) => number(label, ty, value),
+    }
+}
+
+/// `FORMAT/rows.rs`: the rows of exports.
+fn rows(format: &Format, scope: Scope<'_>) -> TokenStream {
+    let rows = format.rows.iter().filter_map(|row| {
+        let content = format.contents.iter().find(|content| content.name == row.content)?;
+        let layout = layout(&format.api, &content.layout)?;
+        let (variant, path, name) = (type_ident(&content.name), scope.path(&layout.name), &row.name);
+        let fields = row.json.iter().map(|field| row_field(format, layout, field));
+        let read = if layout.then.is_empty() {
+            quote!(let head = #path::read(&record.head()?);)
+        } else {
+            let view = format!("{path}Parts").parse::<TokenStream>().unwrap_or_default();
+            quote! {
+                let bytes = record.bytes()?;
+                let parts = record.check_parts(#view::read(&bytes))?;
+                let head = parts.head;
+            }
+        };
+        let origin = comment(&row.origin.to_string());
+        Some(quote! {
+            Content::#variant => {
+                #origin
+                #read
+                joins.begin(#name, out)?;
+                #(#fields)*
+            }
+        })
+    });
+    quote! {
+        /// Writes the row of a record of a chunk. False if records of this type have none.
+        pub(crate) fn row(
+            content: Content,
+            record: &mut TypedRecord<'_>,
+            joins: &Joins<'_>,
+            out: &mut dyn Fields,
+        ) -> Result<bool, ReadError> {
+            match content {
+                #(#rows)*
+                _ => return Ok(false),
+            }
+            Ok(true)
+        }
+    }
+}
+
+/// A field of a row. The record is the variable `head`, or `parts` with what follows it.
+fn row_field(format: &Format, layout: &Layout, field: &ShownField) -> TokenStream {
+    let label = &field.label;
+    match &field.form {
+        FieldForm::Text(text) => return quote!(out.text(#label, Some(#text))?;),
+        FieldForm::Computed(name) => {
+            let function = format_ident!("{}_{name}", layout.name);
+            let record = if layout.then.is_empty() { quote!(&head) } else { quote!(&parts) };
+            return quote!(joins.#function(#label, #record, out)?;);
+        }
+        _ => {}
+    }
+    match find(&format.api, layout, &field.path) {
+        Some(Found::Part(part)) => {
+            let name = value_ident(&part.name);
+            match field.form {
+                FieldForm::List => quote!(out.numbers(#label, &mut parts.#name.iter())?;),
+                _ => quote!(out.string(#label, parts.#name)?;),
+            }
+        }
+        _ => show(format, layout, field, "json"),
     }
 }
 

@@ -4,6 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 use super::constants::literal;
+use super::scope::Scope;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::model::format::{Content, Format, Operation, Replay};
 
@@ -16,7 +17,7 @@ pub fn emit(format: &Format) -> Vec<GeneratedFile> {
         files.push(source(&format!("{name}/operations.rs"), &format!("{folder}/operations.yaml"), items));
     }
     if !format.contents.is_empty() {
-        files.push(source(&format!("{name}/contents.rs"), &format!("{folder}/*.yaml"), contents(&format.contents)));
+        files.push(source(&format!("{name}/contents.rs"), &format!("{folder}/*.yaml"), contents(format)));
     }
     files
 }
@@ -73,7 +74,10 @@ fn row(format: &Format, operation: &Operation) -> TokenStream {
     }
 }
 
-fn contents(contents: &[Content]) -> TokenStream {
+fn contents(format: &Format) -> TokenStream {
+    let contents: &[Content] = &format.contents;
+    let scope = Scope::Api(&format.api, "contents");
+    let layouts: Vec<_> = contents.iter().map(|content| scope.path(&content.layout)).collect();
     let names: Vec<_> =
         contents.iter().map(|content| format_ident!("{}", super::hal_types::type_ident(&content.name))).collect();
     let texts: Vec<_> = contents.iter().map(|content| &content.text).collect();
@@ -90,6 +94,11 @@ fn contents(contents: &[Content]) -> TokenStream {
             /// Its name in files, after the prefix of all.
             pub const fn text(self) -> &'static str {
                 match self { #(Self::#names => #texts,)* }
+            }
+
+            /// Bytes of the fields of a record.
+            pub const fn record_size(self) -> usize {
+                match self { #(Self::#names => #layouts::SIZE,)* }
             }
         }
     }

@@ -165,14 +165,14 @@ pub(super) fn descriptions<'a>(layouts: impl Iterator<Item = &'a Layout>, scope:
         let zeros = zeros.map(|field| {
             let (start, end) = (field.offset, field.offset + size_of(&field.ty, scope) * field.count.unwrap_or(1));
             let (start, end) = (literal(start), literal(end));
-            quote!(#start..#end)
+            quote!((#start, #end))
         });
         let parts = layout.then.iter().map(|part| {
             let count = layout.fields.iter().find(|field| field.name == part.count);
             let (offset, size) = count.map_or((0, 0), |field| (field.offset, size_of(&field.ty, scope)));
             let (name, offset, size) = (&part.name, literal(offset), literal(size));
             let element = literal(element_size(part, scope));
-            quote!((#name, #offset..#offset + #size, #element))
+            quote!((#name, #offset, #size, #element))
         });
         let rewrite = if layout.then.is_empty() {
             quote! {

@@ -161,10 +161,10 @@ pub struct LayoutDescription {
     pub name: &'static str,
     /// Bytes of its fields.
     pub size: usize,
-    /// Bytes that writers leave zero.
-    pub zeros: &'static [Range<usize>],
-    /// The parts that follow: name, place of the count, bytes of an element.
-    pub parts: &'static [(&'static str, Range<usize>, usize)],
+    /// Bytes that writers leave zero: the first, and the one after the last.
+    pub zeros: &'static [(usize, usize)],
+    /// The parts that follow: name, first byte and size of the count, bytes of an element.
+    pub parts: &'static [(&'static str, usize, usize, usize)],
     /// Reads it from bytes and writes it again.
     pub rewrite: Rewrite,
 }
@@ -179,6 +179,11 @@ pub struct ReadError {
 }
 
 impl ReadError {
+    /// An error at a place of a file.
+    pub fn new(code: StatusCode, file: impl Into<String>, offset: u64, message: impl Into<String>) -> Self {
+        ReadError { code, file: file.into(), offset, message: message.into() }
+    }
+
     /// Where in the file it was found.
     pub fn offset(&self) -> u64 {
         self.offset
@@ -262,6 +267,32 @@ impl Source {
         let read = seek.and_then(|()| self.reader.read_exact(bytes));
         self.position = offset + bytes.len() as u64;
         read.map_err(|error| self.error(StatusCode::Unavailable, offset, error.to_string()))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Checks what the headers of files of records have in common, and returns the end of the last record: the file may
+    /// be longer, and the length of one that is still written is 0.
+    ///
+    /// # Errors
+    /// DATA_LOSS if the header is damaged.
+    pub fn check_header(&self, header: u32, least: usize, flags: u32, file_length: u64) -> Result<u64, ReadError> {
+        let (length, first) = (self.length, u64::from(header));
+        if first < least as u64 || first > length {
+            return Err(self.damaged(8, format!("the header has {first} bytes: expected {least} to {length}")));
+        }
+        if flags != 0 {
+            return Err(self.damaged(12, format!("the flags are {flags:#x}: expected 0")));
+        }
+        let end = if file_length == 0 { length } else { file_length };
+        if end < first || end > length {
+            let message = format!("the length is {end}: expected {first} to {length}, or 0 of a file in use");
+            return Err(self.damaged(16, message));
+        }
+        Ok(end)
     }
 
     /// The error of a file that is not as its format says.

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::io::{self, Write};
 
+use vireo_core::record_fields::{Fields as _, JsonFields, TextFields, known};
 use vireo_core::record_file::ReadError;
 use vireo_core::status::StatusCode;
 
-use crate::fields::{Fields as _, JsonFields, TextFields, known};
 use crate::generated::dump::{PAYLOADS, json_fields, text_fields};
 use crate::generated::format::{FileHeader, ObjectType, RecordType};
 use crate::operation::Operation;
@@ -70,14 +70,14 @@ pub fn dump(reader: &mut Reader, format: DumpFormat, out: &mut dyn Write) -> Res
     while let Some(record) = reader.next_record()? {
         match format {
             DumpFormat::Text => {
-                text.text.clear();
+                text.written.clear();
                 text_record(reader, &record, &mut text)?;
-                out.write_all(&text.text)?;
+                out.write_all(&text.written)?;
             }
             DumpFormat::Jsonl => {
-                json.text.clear();
+                json.written.clear();
                 json_record(reader, &record, &mut json)?;
-                out.write_all(json.text.as_bytes())?;
+                out.write_all(json.written.as_bytes())?;
             }
         }
     }
@@ -245,13 +245,13 @@ fn json_record(reader: &mut Reader, record: &Record, out: &mut JsonFields) -> Re
     let (offset, length) = (record.payload_offset(), header.payload_length);
     out.range("payload_range", offset..offset + length)?;
     if header.payload_type != 0 {
-        let before = out.text.len();
+        let before = out.written.len();
         out.open("payload")?;
         let mut payload = PayloadReader::new(reader.source(), offset, length);
         if json_fields(header.payload_type, &mut payload, out)? {
             out.close()?;
         } else {
-            out.text.truncate(before);
+            out.written.truncate(before);
             out.push(format_args!(",\"payload\":null"));
         }
     }

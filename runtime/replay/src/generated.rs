@@ -24,9 +24,9 @@ pub mod operations {
 
 /// The fields of dumps.
 pub mod dump {
+    use vireo_core::record_fields::{Fields, first_word};
     use vireo_core::record_file::{LayoutDescription, ReadError, TrailingError};
 
-    use crate::fields::{Fields, first_word};
     use crate::payload::PayloadReader;
 
     include!(concat!(env!("OUT_DIR"), "/replay/dump.rs"));

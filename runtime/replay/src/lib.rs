@@ -13,7 +13,6 @@
 #![forbid(unsafe_code)]
 
 mod dump;
-mod fields;
 mod generated;
 mod operation;
 mod payload;

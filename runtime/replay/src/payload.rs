@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
+use vireo_core::record_fields::Fields;
 use vireo_core::record_file::{Part, ReadError, Source, TrailingError};
 use vireo_core::status::StatusCode;
-
-use crate::fields::Fields;
 
 /// Bytes of the longest name that a dump shows.
 const LONGEST_NAME: u64 = 64 << 10;

@@ -71,19 +71,8 @@ impl Reader {
             let message = format!("the version is {}: expected {VERSION_MAJOR}", header.version_major);
             return Err(source.error(StatusCode::InvalidArgument, 4, message));
         }
-        let (length, first) = (source.length(), u64::from(header.header_length));
-        if first < FileHeader::SIZE as u64 || first > length {
-            let message = format!("the header has {first} bytes: expected {} to {length}", FileHeader::SIZE);
-            return Err(source.damaged(8, message));
-        }
-        if header.flags != 0 {
-            return Err(source.damaged(12, format!("the flags are {:#x}: expected 0", header.flags)));
-        }
-        let end = if header.file_length == 0 { length } else { header.file_length };
-        if end < first || end > length {
-            let message = format!("the length is {end}: expected {first} to {length}, or 0 of a file in use");
-            return Err(source.damaged(16, message));
-        }
+        let end = source.check_header(header.header_length, FileHeader::SIZE, header.flags, header.file_length)?;
+        let first = u64::from(header.header_length);
         Ok(Reader { source, header, end, next: first, ordinal: 0 })
     }
 

@@ -31,6 +31,16 @@ impl Format {
                 }
             }
         }
+        for row in &self.rows {
+            match self.contents.iter().find(|content| content.name == row.content) {
+                Some(content) => self.check_shown(&content.layout, &row.origin, [&row.json, &Vec::new()], diagnostics),
+                None => {
+                    let known = self.contents.iter().map(|content| content.name.as_str());
+                    let message = format!("`{}`: there is no content `{}`", row.name, row.content);
+                    diagnostics.unknown(&row.origin, &row.content, message, known);
+                }
+            }
+        }
         for content in &self.contents {
             if path::layout(&self.api, &content.layout).is_none_or(|layout| !layout.writable) {
                 let message = format!("`{}`: there is no writable layout `{}`", content.name, content.layout);
@@ -45,7 +55,10 @@ impl Format {
             return;
         };
         for field in forms.into_iter().flatten() {
-            let fits = path::find(&self.api, layout, &field.path).is_some_and(|found| self.fits(found, field.form));
+            if matches!(field.form, FieldForm::Text(_) | FieldForm::Computed(_)) {
+                continue;
+            }
+            let fits = path::find(&self.api, layout, &field.path).is_some_and(|found| self.fits(found, &field.form));
             if !fits {
                 let path = field.path.join(".");
                 let message = format!("`{name}`: `{path}` is not there, or has no such form");
@@ -55,11 +68,12 @@ impl Format {
     }
 
     /// Whether what was found can be written like this.
-    fn fits(&self, found: Found<'_>, form: FieldForm) -> bool {
+    fn fits(&self, found: Found<'_>, form: &FieldForm) -> bool {
         let is_shown = |name: &str| self.parts.iter().any(|part| part.name == name);
         match found {
             Found::Field(field) => match (&field.ty, field.count, form) {
                 (LayoutType::Int(_), None, FieldForm::Plain | FieldForm::Hex) => true,
+                (LayoutType::Int(int), None, FieldForm::Bit(bit)) => u64::from(*bit) < 8 * int.size(),
                 (LayoutType::Int(_), Some(_), FieldForm::Plain) => true,
                 (LayoutType::Int(int), Some(count), FieldForm::Word) => int.size() == 1 && count >= 8,
                 (LayoutType::Layout(name), None, FieldForm::Plain) => {
@@ -73,10 +87,11 @@ impl Format {
             Found::Part(part) => match (&part.part, form) {
                 (_, FieldForm::Range) => true,
                 (None, FieldForm::String) => true,
+                (Some(LayoutType::Int(_)), FieldForm::List) => true,
                 (Some(LayoutType::Layout(name)), FieldForm::List) => is_shown(name),
                 _ => false,
             },
-            Found::Held(_, _, field) => matches!(field.ty, LayoutType::Int(_)) && form == FieldForm::Plain,
+            Found::Held(_, _, field) => matches!(field.ty, LayoutType::Int(_)) && *form == FieldForm::Plain,
         }
     }
 

@@ -31,6 +31,8 @@ pub struct Format {
     pub unrecorded: Vec<Unrecorded>,
     /// Types of chunks, in the order of the specs.
     pub contents: Vec<Content>,
+    /// Rows of exports.
+    pub rows: Vec<Row>,
 }
 
 /// A payload: a layout with a number.
@@ -117,6 +119,19 @@ pub struct Content {
     pub text: String,
     /// The layout of its records.
     pub layout: String,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// A row of exports: the projection of a record.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// `queue_event`
+    pub name: String,
+    /// The type of the chunks whose records it shows.
+    pub content: String,
+    /// Its fields.
+    pub json: Vec<ShownField>,
     /// Where it is declared.
     pub origin: Origin,
 }

@@ -15,7 +15,7 @@ pub struct ShownField {
 }
 
 /// How a field is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldForm {
     /// A number, an array of numbers, or the fields of a part.
     Plain,
@@ -33,12 +33,25 @@ pub enum FieldForm {
     Named,
     /// The first eight bytes as a number.
     Word,
+    /// Whether a bit of a number is set.
+    Bit(u32),
+    /// A text, whatever the record is.
+    Text(String),
+    /// What the function of this name computes.
+    Computed(String),
 }
 
 impl ShownField {
     /// Reads `label=path:form`, of which `label` and `form` may be left out.
     pub(super) fn parse(text: &str) -> Option<ShownField> {
         let (label, rest) = text.split_once('=').unwrap_or((text.split(':').next()?, text));
+        let shown = |form| Some(ShownField { label: label.to_string(), path: Vec::new(), form });
+        if let Some(text) = rest.strip_prefix('"') {
+            return shown(FieldForm::Text(text.strip_suffix('"')?.to_string()));
+        }
+        if let Some(name) = rest.strip_prefix('@') {
+            return shown(FieldForm::Computed(name.to_string()));
+        }
         let (path, form) = rest.split_once(':').unwrap_or((rest, ""));
         let form = match form {
             "" => FieldForm::Plain,
@@ -49,6 +62,7 @@ impl ShownField {
             "name" => FieldForm::Name,
             "named" => FieldForm::Named,
             "word" => FieldForm::Word,
+            form if form.starts_with("bit") => FieldForm::Bit(form.strip_prefix("bit")?.parse().ok()?),
             _ => return None,
         };
         Some(ShownField { label: label.to_string(), path: path.split('.').map(str::to_string).collect(), form })

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::path::ShownField;
-use super::{Content, Format, Operation, PartForm, Payload, Replay, Unrecorded};
+use super::{Content, Format, Operation, PartForm, Payload, Replay, Row, Unrecorded};
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
 
 /// The kinds of entries that are read here.
-pub(super) const KINDS: [&str; 5] = ["payload", "part", "operation", "unrecorded", "content"];
+pub(super) const KINDS: [&str; 6] = ["payload", "part", "operation", "unrecorded", "content", "row"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,6 +25,7 @@ struct RawPayload {
 #[serde(deny_unknown_fields)]
 struct RawPart {
     part: String,
+    #[serde(default)]
     text: String,
     json: String,
 }
@@ -67,6 +68,14 @@ struct RawContent {
     layout: String,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawRow {
+    row: String,
+    content: String,
+    json: String,
+}
+
 /// Reads `entries` into `format`.
 pub(super) fn read(format: &mut Format, entries: &[&Entry], diagnostics: &mut Diagnostics) {
     for entry in entries {
@@ -75,6 +84,7 @@ pub(super) fn read(format: &mut Format, entries: &[&Entry], diagnostics: &mut Di
             "part" => format.parts.extend(part(entry, diagnostics)),
             "operation" => format.operations.extend(operation(entry, diagnostics)),
             "unrecorded" => unrecorded(format, entry, diagnostics),
+            "row" => format.rows.extend(row(entry, diagnostics)),
             _ => format.contents.extend(content(entry, diagnostics)),
         }
     }
@@ -172,6 +182,12 @@ fn unrecorded(format: &mut Format, entry: &Entry, diagnostics: &mut Diagnostics)
             format.unrecorded.push(Unrecorded { method, reason: raw.reason.clone(), origin: entry.origin.clone() });
         }
     }
+}
+
+fn row(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Row> {
+    let raw: RawRow = entry.parse(diagnostics)?;
+    let json = shown(entry, "json", &raw.json, diagnostics);
+    Some(Row { name: raw.row, content: raw.content, json, origin: entry.origin.clone() })
 }
 
 fn content(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Content> {

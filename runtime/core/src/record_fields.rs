@@ -1,16 +1,21 @@
-//! The two forms of fields in dumps: ` label=value` for people, and members of a JSON object for programs.
+//! The two forms of fields in dumps of files with records: ` label=value` for people, and members of a JSON object for
+//! programs. Code that is generated from specs of formats calls them.
 
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use vireo_core::record_file::ReadError;
-use vireo_core::visible_text::visible;
+use crate::record_file::ReadError;
+use crate::visible_text::{visible, visible_json};
 
 /// The end of a field, which cannot fail: fields are written to memory, a record at a time.
-type Done = Result<(), ReadError>;
+pub type Done = Result<(), ReadError>;
 
 /// Where the fields of a payload are written.
-pub(crate) trait Fields {
+pub trait Fields {
+    /// Begins a line with text as it is.
+    fn begin(&mut self, text: &str) -> Done;
+    /// A value as it is.
+    fn verbatim(&mut self, label: &str, value: &str) -> Done;
     /// A number.
     fn number(&mut self, label: &str, value: u64) -> Done;
     /// A number of which all digits are written.
@@ -25,6 +30,14 @@ pub(crate) trait Fields {
     fn named(&mut self, label: &str, name: Option<&str>, value: u64) -> Done;
     /// A place in the file.
     fn range(&mut self, label: &str, range: Range<u64>) -> Done;
+    /// A number with a sign.
+    fn signed(&mut self, label: &str, value: i64) -> Done;
+    /// Whether something is so.
+    fn flag(&mut self, label: &str, is: bool) -> Done;
+    /// A text that needs no escapes, or nothing.
+    fn text(&mut self, label: &str, text: Option<&str>) -> Done;
+    /// A row of wide numbers.
+    fn numbers(&mut self, label: &str, values: &mut dyn Iterator<Item = u64>) -> Done;
     /// Characters.
     fn string(&mut self, label: &str, bytes: &[u8]) -> Done;
     /// Begins a group of fields.
@@ -40,35 +53,36 @@ pub(crate) trait Fields {
 }
 
 /// The first eight bytes as a number.
-pub(crate) fn first_word(bytes: &[u8]) -> u64 {
+pub fn first_word(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 /// The name of a number that may have none.
-pub(crate) fn known(name: Option<&str>) -> &str {
+pub fn known(name: Option<&str>) -> &str {
     name.unwrap_or("unknown")
 }
 
 /// Fields for people.
 #[derive(Debug, Default)]
-pub(crate) struct TextFields {
+pub struct TextFields {
     /// What was written.
-    pub(crate) text: Vec<u8>,
+    pub written: Vec<u8>,
 }
 
 impl TextFields {
-    pub(crate) fn push(&mut self, args: std::fmt::Arguments<'_>) {
+    /// Appends text as it is.
+    pub fn push(&mut self, args: std::fmt::Arguments<'_>) {
         use std::io::Write as _;
         // Writing to memory cannot fail.
-        let _ = self.text.write_fmt(args);
+        let _ = self.written.write_fmt(args);
     }
 
     fn label(&mut self, label: &str) {
-        if !matches!(self.text.last(), Some(b'{')) {
-            self.text.push(b' ');
+        if !matches!(self.written.last(), Some(b'{')) {
+            self.written.push(b' ');
         }
-        self.text.extend_from_slice(label.as_bytes());
-        self.text.push(b'=');
+        self.written.extend_from_slice(label.as_bytes());
+        self.written.push(b'=');
     }
 
     fn field(&mut self, label: &str, value: std::fmt::Arguments<'_>) -> Done {
@@ -79,6 +93,15 @@ impl TextFields {
 }
 
 impl Fields for TextFields {
+    fn begin(&mut self, text: &str) -> Done {
+        self.written.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+
+    fn verbatim(&mut self, label: &str, value: &str) -> Done {
+        self.field(label, format_args!("{value}"))
+    }
+
     fn number(&mut self, label: &str, value: u64) -> Done {
         self.field(label, format_args!("{value}"))
     }
@@ -107,6 +130,23 @@ impl Fields for TextFields {
         self.field(label, format_args!("[{}, +{}]", range.start, range.end - range.start))
     }
 
+    fn signed(&mut self, label: &str, value: i64) -> Done {
+        self.field(label, format_args!("{value}"))
+    }
+
+    fn flag(&mut self, label: &str, is: bool) -> Done {
+        self.field(label, format_args!("{is}"))
+    }
+
+    fn text(&mut self, label: &str, text: Option<&str>) -> Done {
+        self.field(label, format_args!("{}", text.unwrap_or("none")))
+    }
+
+    fn numbers(&mut self, label: &str, values: &mut dyn Iterator<Item = u64>) -> Done {
+        let values = values.map(|value| value.to_string()).collect::<Vec<_>>();
+        self.field(label, format_args!("[{}]", values.join(",")))
+    }
+
     fn string(&mut self, label: &str, bytes: &[u8]) -> Done {
         let text = String::from_utf8_lossy(bytes);
         self.field(label, format_args!("\"{}\"", visible(&text)))
@@ -117,7 +157,7 @@ impl Fields for TextFields {
     }
 
     fn close(&mut self) -> Done {
-        self.text.push(b'}');
+        self.written.push(b'}');
         Ok(())
     }
 
@@ -126,32 +166,33 @@ impl Fields for TextFields {
     }
 
     fn open_element(&mut self) -> Done {
-        self.text.extend_from_slice(if matches!(self.text.last(), Some(b'[')) { b"{" } else { b",{" });
+        self.written.extend_from_slice(if matches!(self.written.last(), Some(b'[')) { b"{" } else { b",{" });
         Ok(())
     }
 
     fn close_list(&mut self) -> Done {
-        self.text.push(b']');
+        self.written.push(b']');
         Ok(())
     }
 }
 
 /// Fields for programs.
 #[derive(Debug, Default)]
-pub(crate) struct JsonFields {
+pub struct JsonFields {
     /// What was written.
-    pub(crate) text: String,
+    pub written: String,
 }
 
 impl JsonFields {
-    pub(crate) fn push(&mut self, args: std::fmt::Arguments<'_>) {
+    /// Appends text as it is.
+    pub fn push(&mut self, args: std::fmt::Arguments<'_>) {
         // Writing to memory cannot fail.
-        let _ = self.text.write_fmt(args);
+        let _ = self.written.write_fmt(args);
     }
 
     fn field(&mut self, label: &str, value: std::fmt::Arguments<'_>) -> Done {
-        if !self.text.ends_with('{') {
-            self.text.push(',');
+        if !self.written.ends_with('{') {
+            self.written.push(',');
         }
         self.push(format_args!("\"{label}\":{value}"));
         Ok(())
@@ -159,6 +200,15 @@ impl JsonFields {
 }
 
 impl Fields for JsonFields {
+    fn begin(&mut self, text: &str) -> Done {
+        self.written.push_str(text);
+        Ok(())
+    }
+
+    fn verbatim(&mut self, label: &str, value: &str) -> Done {
+        self.field(label, format_args!("{value}"))
+    }
+
     fn number(&mut self, label: &str, value: u64) -> Done {
         self.field(label, format_args!("{value}"))
     }
@@ -194,9 +244,28 @@ impl Fields for JsonFields {
         )
     }
 
+    fn signed(&mut self, label: &str, value: i64) -> Done {
+        self.field(label, format_args!("{value}"))
+    }
+
+    fn flag(&mut self, label: &str, is: bool) -> Done {
+        self.field(label, format_args!("{is}"))
+    }
+
+    fn text(&mut self, label: &str, text: Option<&str>) -> Done {
+        match text {
+            Some(text) => self.field(label, format_args!("\"{text}\"")),
+            None => self.field(label, format_args!("null")),
+        }
+    }
+
+    fn numbers(&mut self, label: &str, values: &mut dyn Iterator<Item = u64>) -> Done {
+        let values = values.map(|value| value.to_string()).collect::<Vec<_>>();
+        self.field(label, format_args!("[{}]", values.join(",")))
+    }
+
     fn string(&mut self, label: &str, bytes: &[u8]) -> Done {
-        let text = String::from_utf8_lossy(bytes);
-        self.field(label, format_args!("{}", JsonText(&text)))
+        self.field(label, format_args!("{}", json_text(bytes)))
     }
 
     fn open(&mut self, label: &str) -> Done {
@@ -204,7 +273,7 @@ impl Fields for JsonFields {
     }
 
     fn close(&mut self) -> Done {
-        self.text.push('}');
+        self.written.push('}');
         Ok(())
     }
 
@@ -213,12 +282,12 @@ impl Fields for JsonFields {
     }
 
     fn open_element(&mut self) -> Done {
-        self.text.push_str(if self.text.ends_with('[') { "{" } else { ",{" });
+        self.written.push_str(if self.written.ends_with('[') { "{" } else { ",{" });
         Ok(())
     }
 
     fn close_list(&mut self) -> Done {
-        self.text.push(']');
+        self.written.push(']');
         Ok(())
     }
 }
@@ -236,6 +305,12 @@ impl std::fmt::Display for Joined<'_> {
         }
         Ok(())
     }
+}
+
+/// Bytes as a JSON text. What is no character, or none that is visible, is escaped.
+pub fn json_text(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    visible_json(&JsonText(&text).to_string()).into_owned()
 }
 
 /// A text as JSON has it.
