@@ -313,6 +313,24 @@ pub mod io {
     };
 }
 
+/// Captures of what devices were asked to do, in the replay format of IREE.
+#[cfg(feature = "replay")]
+pub mod replay {
+    pub use vireo_replay::{
+        CaptureWriter, DumpError, DumpFormat, Operation, PAYLOADS, ReadError, Reader, Record, Replay, Summary, dump,
+        format, operations, payload_type, payloads,
+    };
+}
+
+/// Profiles of what devices did, in the profile format of IREE.
+#[cfg(feature = "profile")]
+pub mod profile {
+    pub use vireo_profile::{
+        ClockFit, Clocks, Content, DeviceSummary, Model, OutputError, ProfileWriter, ReadError, Reader, Record,
+        ReportFormat, Summary, TypedRecord, TypedRecords, cat, export, format, records,
+    };
+}
+
 /// Native modules that programs import from. Their interfaces are listed in `spec/abi/modules/`.
 #[cfg(feature = "hal")]
 pub mod modules {

@@ -8,6 +8,7 @@ use super::hal_types::{type_ident, value_ident};
 use super::layouts::{is_padding, ty};
 use super::scope::{Scope, size_of};
 use crate::emit::file::comment;
+use crate::model::api::Plain;
 use crate::model::hal::{Layout, LayoutType, Trailing};
 use crate::model::int::Int;
 
@@ -84,6 +85,14 @@ fn parts(layout: &Layout, scope: Scope<'_>) -> TokenStream {
         let (ident, count, label) = (value_ident(&part.name), value_ident(&part.count), &part.name);
         quote!(head.#count = count_of(#text, #label, #ident.len())?;)
     });
+    // Records of profiles begin with the length of all.
+    let length = layout.fields.first().filter(|field| field.name == "record_length").map(|_| {
+        let lengths = layout.then.iter().map(|part| {
+            let (ident, size) = (value_ident(&part.name), literal(element_size(part, scope)));
+            quote!(+ #size * #ident.len())
+        });
+        quote!(head.record_length = count_of(#text, "record_length", Self::SIZE #(#lengths)*)?;)
+    });
     let writes = layout.then.iter().map(|part| {
         let ident = value_ident(&part.name);
         match part.part {
@@ -130,6 +139,7 @@ fn parts(layout: &Layout, scope: Scope<'_>) -> TokenStream {
             pub fn write(&self, out: &mut Vec<u8>, #(#names: #slices),*) -> Result<(), TrailingError> {
                 let mut head = *self;
                 #(#counts)*
+                #length
                 out.extend_from_slice(&head.to_bytes());
                 #(#writes)*
                 Ok(())
@@ -156,14 +166,28 @@ fn parts(layout: &Layout, scope: Scope<'_>) -> TokenStream {
     }
 }
 
+/// The bytes of `layout`, which begins at `offset`, that writers leave zero.
+fn zero_bytes(layout: &Layout, offset: u64, scope: Scope<'_>, zeros: &mut Vec<(u64, u64)>) {
+    for field in &layout.fields {
+        let start = offset + field.offset;
+        if field.name.starts_with("reserved") || is_padding(field, scope) {
+            zeros.push((start, start + size_of(&field.ty, scope) * field.count.unwrap_or(1)));
+        } else if let LayoutType::Layout(name) = &field.ty
+            && let Some(Plain::Layout(inner)) = scope.plain(name)
+        {
+            zero_bytes(inner, start, scope, zeros);
+        }
+    }
+}
+
 /// A description of each writable layout of `layouts`, by which tests make values of it.
 pub(super) fn descriptions<'a>(layouts: impl Iterator<Item = &'a Layout>, scope: Scope<'_>) -> TokenStream {
     let descriptions = layouts.map(|layout| {
         let (name, size) = (&layout.name, literal(layout.size));
         let path = scope.path(&layout.name);
-        let zeros = layout.fields.iter().filter(|field| field.name.starts_with("reserved") || is_padding(field, scope));
-        let zeros = zeros.map(|field| {
-            let (start, end) = (field.offset, field.offset + size_of(&field.ty, scope) * field.count.unwrap_or(1));
+        let mut zeros = Vec::new();
+        zero_bytes(layout, 0, scope, &mut zeros);
+        let zeros = zeros.into_iter().map(|(start, end)| {
             let (start, end) = (literal(start), literal(end));
             quote!((#start, #end))
         });

@@ -1,7 +1,8 @@
 //! Profiles of what devices did (`.ireeprof`), in the format of IREE: a file of chunks of records, such as the operations
 //! of a queue with their times.
 //!
-//! - [`Reader`] checks the records of a file one after the other, [`TypedRecords`] those of a chunk.
+//! - [`Reader`] checks the records of a file one after the other, [`TypedRecords`] those of a chunk; [`ProfileWriter`]
+//!   writes them.
 //! - [`cat`] shows the records, [`Summary`] counts what they hold, [`export`] writes rows for other tools, all as
 //!   `iree-profile` does.
 //! - [`Model`] joins what chunks say about executables, functions, command buffers, clocks and metrics.
@@ -23,6 +24,7 @@ mod model;
 mod reader;
 mod summary;
 mod summary_text;
+mod writer;
 
 pub use cat::cat;
 pub use clock::ClockFit;
@@ -35,6 +37,7 @@ pub use model::{Clocks, Model};
 pub use reader::{OutputError, Reader, Record, TypedRecord, TypedRecords};
 pub use summary::{DeviceSummary, Summary};
 pub use vireo_core::record_file::ReadError;
+pub use writer::ProfileWriter;
 
 /// How a report is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
