@@ -9,12 +9,13 @@ use crate::common::{Outcome, example_library, folder, model, vireo};
 use crate::skip::{Need, skipped};
 
 /// The guides, and how many commands of each are run at least.
-const GUIDES: [(&str, usize); 6] = [
+const GUIDES: [(&str, usize); 7] = [
     ("README.md", 1),
     ("docs/cli.md", 29),
     ("docs/devices.md", 0),
     ("docs/gpu_debugging.md", 2),
     ("docs/parameters.md", 4),
+    ("docs/replay.md", 2),
     ("examples/README.md", 4),
 ];
 
@@ -22,8 +23,9 @@ const GUIDES: [(&str, usize); 6] = [
 const YOURS: [&str; 5] = ["model.vmfb", "model.irpa", "sums.vmfb", "libmine.so", "libcdriver.so"];
 
 /// Files that commands read end in one of these.
-const EXTENSIONS: [&str; 11] =
-    ["vmfb", "npy", "npz", "irpa", "gguf", "safetensors", "co", "hsaco", "so", "vmasm", "mlir"];
+const EXTENSIONS: [&str; 13] = [
+    "vmfb", "npy", "npz", "irpa", "gguf", "safetensors", "co", "hsaco", "so", "vmasm", "mlir", "ireereplay", "ireeprof",
+];
 
 /// The flags that name a file to be written, before `=` or as the word before it.
 const OUTPUTS: [&str; 3] = ["--output", "-o", "--junit"];

@@ -6,7 +6,10 @@ use vireo_core::record_file::ReadError;
 use vireo_core::status::StatusCode;
 
 use crate::clock::ClockFit;
-use crate::generated::format::{CommandOperationType, INTERCHANGE_VERSION, MetricValueKind, NONE, PRODUCER_METRIC};
+use crate::float_text::general;
+use crate::generated::format::{
+    COUNTER_TICK_RANGE, CommandOperationType, INTERCHANGE_VERSION, MetricValueKind, NONE, PRODUCER_METRIC,
+};
 use crate::generated::records::{
     ClockCorrelation, CommandOperation, CommandRegionEvent, CounterSampleParts, Device, DeviceMetricDescriptorParts,
     DeviceMetricSampleParts, DispatchEvent, Executable, ExecutableFunctionParts, HostExecutionEvent, QueueDeviceEvent,
@@ -136,7 +139,7 @@ impl Joins<'_> {
         out: &mut dyn Fields,
     ) -> Done {
         let head = &sample.head;
-        let time = match head.flags & crate::generated::format::COUNTER_TICK_RANGE {
+        let time = match head.flags & COUNTER_TICK_RANGE {
             0 => DeviceTime::default(),
             _ => self.device_time(head.physical_device_ordinal, head.start_tick, head.end_tick),
         };
@@ -254,7 +257,7 @@ impl Joins<'_> {
             match metric.record.value_kind {
                 MetricValueKind::I64 => out.signed("value", value.value_bits.cast_signed())?,
                 MetricValueKind::U64 => out.number("value", value.value_bits)?,
-                MetricValueKind::F64 => out.verbatim("value", &crate::summary_text::general(value.value_bits))?,
+                MetricValueKind::F64 => out.verbatim("value", &general(value.value_bits))?,
                 _ => out.text("value", None)?,
             }
             out.number("value_bits", value.value_bits)?;

@@ -18,6 +18,7 @@
 mod cat;
 mod clock;
 mod export;
+mod float_text;
 mod generated;
 mod joins;
 mod model;

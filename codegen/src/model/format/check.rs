@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::path::{self, FieldForm, Found, ShownField};
-use super::{Format, Operation, Replay};
+use super::types::{Format, Operation, Replay};
 use crate::diag::{Diagnostics, Origin};
 use crate::model::hal::{Hal, Layout, LayoutType};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::path::ShownField;
-use super::{Content, Format, Operation, PartForm, Payload, Replay, Row, Unrecorded};
+use super::types::{Content, Format, Operation, PartForm, Payload, Replay, Row, Unrecorded};
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
 
