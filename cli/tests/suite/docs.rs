@@ -24,7 +24,19 @@ const YOURS: [&str; 5] = ["model.vmfb", "model.irpa", "sums.vmfb", "libmine.so",
 
 /// Files that commands read end in one of these.
 const EXTENSIONS: [&str; 13] = [
-    "vmfb", "npy", "npz", "irpa", "gguf", "safetensors", "co", "hsaco", "so", "vmasm", "mlir", "ireereplay", "ireeprof",
+    "vmfb",
+    "npy",
+    "npz",
+    "irpa",
+    "gguf",
+    "safetensors",
+    "co",
+    "hsaco",
+    "so",
+    "vmasm",
+    "mlir",
+    "ireereplay",
+    "ireeprof",
 ];
 
 /// The flags that name a file to be written, before `=` or as the word before it.

@@ -113,14 +113,19 @@ fn mistakes_are_told() {
         changed("- unrecorded: lamp.blink\n  reason: It leaves nothing behind.\n", ""),
         "spec/hal/lamp.yaml:13: `lamp.blink` is no operation of captures, nor `unrecorded` for a reason\n"
     );
-    assert_eq!(changed(", hint: []", ""), "48: `lamp.dim`: the argument `hint` is not named\n");
-    assert_eq!(changed("hint: []", "hint: [], tone: []"), "48: `lamp.dim`: the method has no argument `tone`\n");
-    assert_eq!(changed("steps, name]", "name]"), "48: `lamp.dim`: no argument fills `steps`\n");
-    assert_eq!(changed("steps, name]", "steps, name, tint]"), "48: `lamp.dim`: its payload has no `tint`\n");
-    assert_eq!(changed("method: lamp.dim", "method: lamp.dimm"), "");
+    assert_eq!(changed(", hint: []", ""), "41: `lamp.dim`: the argument `hint` is not named\n");
+    assert_eq!(changed("hint: []", "hint: [], tone: []"), "41: `lamp.dim`: the method has no argument `tone`\n");
+    assert_eq!(changed("steps, name]", "name]"), "41: `lamp.dim`: no argument fills `steps`\n");
+    assert_eq!(changed("steps, name]", "steps, name, tint]"), "41: `lamp.dim`: its payload has no `tint`\n");
+    let renamed = changed("method: lamp.dim", "method: lamp.dimm");
+    assert!(renamed.contains("41: spec/hal has no method `lamp.dimm`\n"), "{renamed}");
     assert_eq!(
         changed("count: step_count", "count: steps_count"),
-        "38: `steps`: there is no integer `steps_count` that counts it: did you mean `step_count`?\n"
+        "33: `steps`: there is no integer `steps_count` that counts it; did you mean `step_count`?\n41: `lamp.dim`: no argument fills \
+         `step_count`\n"
     );
-    assert_eq!(changed("steps:list\n  json", "tint:list\n  json"), "41: `dim`: `tint` is not there, or has no such form\n");
+    assert_eq!(
+        changed("steps:list\n  json", "tint:list\n  json"),
+        "36: `dim`: `tint` is not there, or has no such form\n"
+    );
 }
