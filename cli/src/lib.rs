@@ -1,8 +1,9 @@
 //! The `vireo` command: runs and inspects IREE programs.
 //!
 //! [`arguments`] is the command line, [`values`] reads and prints values, [`engine`] and [`devices`] are the only
-//! modules that use the runtime, [`run`], [`benchmark`], [`check`], [`explain`], [`trace`], [`dump`], [`params`],
-//! [`replay`], [`profile`] and [`devices`] are the commands. Every failure is a [`failure::Failure`], and ends the process with a code of [`exit`].
+//! modules that use the runtime to run programs, [`run`], [`benchmark`], [`check`], [`explain`], [`trace`], [`dump`],
+//! [`params`], [`replay`], [`profile`] and [`devices`] are the commands. Every failure is a [`failure::Failure`], and
+//! ends the process with a code of [`exit`].
 #![deny(unsafe_code)]
 
 mod allocators;

@@ -1,5 +1,5 @@
-//! Emits the fields of dumps of a format of files: for each payload, what a dump for people and one for programs says of
-//! it; and a description of each layout, for tests.
+//! Emits the fields of dumps of a format of files: for each payload, its fields in a dump for people and in one for
+//! programs; the rows of exports; and a description of each layout, for tests.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};

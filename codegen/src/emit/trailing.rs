@@ -1,4 +1,4 @@
-//! Renders the parts that follow a layout of a file: where they lie, how they are read and written. Called by `layouts`.
+//! Renders the parts that follow a layout of a file: their places, readers and writers. Called by `layouts`.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};

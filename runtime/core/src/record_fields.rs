@@ -65,7 +65,7 @@ pub fn known(name: Option<&str>) -> &str {
 /// Fields for people.
 #[derive(Debug, Default)]
 pub struct TextFields {
-    /// What was written.
+    /// The text so far.
     pub written: Vec<u8>,
 }
 
@@ -179,7 +179,7 @@ impl Fields for TextFields {
 /// Fields for programs.
 #[derive(Debug, Default)]
 pub struct JsonFields {
-    /// What was written.
+    /// The text so far.
     pub written: String,
 }
 

@@ -1,5 +1,6 @@
-//! What formats of files with records share: parts that follow a layout, errors that name a place in a file, and reading
-//! at any offset without holding the file. The crates `replay` and `profile` read captures and profiles with it.
+//! The common part of formats of files with records: parts that follow a layout, errors that name a place in a file,
+//! and reading at any offset without holding the file. The crates `replay` and `profile` read captures and profiles
+//! with it.
 
 use std::fmt;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -82,7 +83,7 @@ pub enum TrailingError {
         layout: &'static str,
         /// The part.
         part: &'static str,
-        /// What its count says.
+        /// The value of its count.
         count: u64,
     },
     /// The parts end elsewhere than the bytes.
@@ -154,7 +155,7 @@ pub fn count_of<T: TryFrom<usize>>(
 /// Reads a layout and its parts from bytes and writes them again.
 pub type Rewrite = fn(&[u8]) -> Result<Vec<u8>, TrailingError>;
 
-/// What a layout consists of, for tests that make values of it.
+/// The description of a layout, for tests that make values of it.
 #[derive(Clone, Copy, Debug)]
 pub struct LayoutDescription {
     /// Its name.
@@ -274,8 +275,8 @@ impl Source {
         &self.name
     }
 
-    /// Checks what the headers of files of records have in common, and returns the end of the last record: the file may
-    /// be longer, and the length of one that is still written is 0.
+    /// Checks the common fields of the headers of files with records, and returns the end of the last record: the file
+    /// may be longer, and the length of one that is still written is 0.
     ///
     /// # Errors
     /// DATA_LOSS if the header is damaged.

@@ -20,10 +20,10 @@ use crate::reader::Record;
 /// The metrics that the format itself defines have numbers from 1 to this.
 const LAST_BUILTIN_METRIC: u64 = 15;
 
-/// What rows are computed from, besides their records.
+/// The sources of rows, besides their records.
 #[derive(Debug)]
 pub(crate) struct Joins<'a> {
-    /// What events refer to.
+    /// The targets of events.
     pub(crate) model: &'a Model,
     /// The chunk of the record.
     pub(crate) chunk: &'a Record,

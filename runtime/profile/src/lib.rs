@@ -1,5 +1,5 @@
-//! Profiles of what devices did (`.ireeprof`), in the format of IREE: a file of chunks of records, such as the operations
-//! of a queue with their times.
+//! Profiles of what devices did (`.ireeprof`), in the format of IREE: a file of chunks of records, such as the
+//! operations of a queue with their times.
 //!
 //! - [`Reader`] checks the records of a file one after the other, [`TypedRecords`] those of a chunk; [`ProfileWriter`]
 //!   writes them.
@@ -8,7 +8,7 @@
 //! - [`Model`] joins what chunks say about executables, functions, command buffers, clocks and metrics.
 //! - [`records`] and [`format`](mod@format) are generated from `spec/profile`.
 //!
-//! Profiles are input that nobody trusts: every length and number is checked before it is used. Memory depends on the
+//! Profiles are untrusted input: every length and number is checked before it is used. Memory depends on the
 //! number of executables, functions, command buffers and metrics, and not on that of events.
 
 // Users call what is here: its documentation says how it fails.

@@ -1,4 +1,4 @@
-//! What chunks say about executables, functions, command buffers, clocks and metrics, by the numbers that events have.
+//! Executables, functions, command buffers, clocks and metrics of chunks, by the numbers that events have.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,13 +38,13 @@ impl Clocks {
 /// A metric and its name.
 #[derive(Clone, Debug)]
 pub struct Metric {
-    /// What it is.
+    /// Its record.
     pub record: DeviceMetricDescriptor,
     /// Its name.
     pub name: Vec<u8>,
 }
 
-/// What events refer to. Of several records with the same number the first one counts.
+/// The targets of events. Of several records with the same number the first one counts.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     executables: BTreeSet<u64>,

@@ -204,7 +204,7 @@ impl Reader {
         }
     }
 
-    /// What errors call the file.
+    /// The name of the file in errors.
     pub fn name(&self) -> &str {
         self.source.name()
     }
@@ -299,7 +299,7 @@ impl TypedRecord<'_> {
         self.rest
     }
 
-    /// What was read of it, or the error at its place.
+    /// The parts that were read of it, or the error at its place.
     ///
     /// # Errors
     /// DATA_LOSS for an error of its parts.

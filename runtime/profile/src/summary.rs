@@ -61,7 +61,7 @@ pub struct FailedSession {
     pub status_code: u32,
 }
 
-/// What a profile says of a device.
+/// The summary of a device.
 #[derive(Clone, Debug)]
 pub struct DeviceSummary {
     /// The device.
@@ -90,7 +90,7 @@ pub struct DeviceSummary {
     pub metrics: MetricCounts,
 }
 
-/// What a profile consists of.
+/// The summary of a profile.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// Records of the file.

@@ -22,8 +22,8 @@ impl<W: Write + Seek> ProfileWriter<W> {
         Ok(ProfileWriter { out, length: FileHeader::SIZE as u64 })
     }
 
-    /// Appends a chunk of `content`. `records` are its records one after the other, each as long as its first word says;
-    /// `name` is that of the device.
+    /// Appends a chunk of `content`. `records` are its records one after the other, each as long as its first word
+    /// says; `name` is that of the device.
     ///
     /// # Errors
     /// Those of `out`.

@@ -1,11 +1,11 @@
-//! Captures of what devices were asked to do (`.ireereplay`), in the format of IREE: a file of records, each a call of a
-//! device or of an object that it made, with the bytes that it needs.
+//! Captures of what devices were asked to do (`.ireereplay`), in the format of IREE: a file of records, each a call of
+//! a device or of an object that it made, with the bytes that it needs.
 //!
 //! - [`Reader`] checks the records of a file one after the other, [`CaptureWriter`] writes them.
 //! - [`dump()`] shows a capture to people or programs, as `iree-dump-replay` does.
 //! - [`payloads`] and [`operations`] are generated from `spec/replay`.
 //!
-//! Captures are input that nobody trusts: every length and number is checked before it is used, and memory does not
+//! Captures are untrusted input: every length and number is checked before it is used, and memory does not
 //! depend on the length of a file.
 
 // Users call what is here: its documentation says how it fails.

@@ -2,7 +2,7 @@
 
 use crate::generated::operations::OPERATIONS;
 
-/// What a replay does with a record whose status is 0.
+/// The way in which a replay treats a record whose status is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replay {
     /// It calls the method.
@@ -28,7 +28,7 @@ pub struct Operation {
     pub or: u32,
     /// The method of the HAL that it stands for.
     pub method: Option<&'static str>,
-    /// What a replay does with it.
+    /// The way in which a replay treats it.
     pub replay: Replay,
     /// The type of the object that it makes.
     pub makes: Option<&'static str>,

@@ -35,7 +35,7 @@ pub struct ValidationCounts {
     pub unknown: u64,
 }
 
-/// What a capture consists of.
+/// The summary of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Records.

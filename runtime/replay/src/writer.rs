@@ -8,8 +8,8 @@ use crate::generated::payloads::RecordHeader;
 /// Bytes that are kept before they are written.
 const BUFFER: usize = 64 << 10;
 
-/// Writes a capture. Until [`finish`](CaptureWriter::finish) the header says that the file is in use, and what is written
-/// ends with a whole record.
+/// Writes a capture. Until [`finish`](CaptureWriter::finish) the header says that the file is in use, and what is
+/// written ends with a whole record.
 #[derive(Debug)]
 pub struct CaptureWriter<W> {
     out: W,

@@ -91,7 +91,7 @@ fn every_layout_is_read_and_written_again() {
     }
 }
 
-/// A capture with each payload, which nobody could replay.
+/// A capture with each payload. It cannot be replayed.
 fn every_payload() -> Vec<u8> {
     let mut writer = CaptureWriter::new(Cursor::new(Vec::new())).expect("memory can be written");
     let record = |record_type, payload_type, operation_code| RecordHeader {

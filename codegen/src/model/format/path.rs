@@ -37,7 +37,7 @@ pub enum FieldForm {
     Bit(u32),
     /// A text, whatever the record is.
     Text(String),
-    /// What the function of this name computes.
+    /// The result of the function of this name.
     Computed(String),
 }
 
@@ -69,7 +69,7 @@ impl ShownField {
     }
 }
 
-/// What a path names.
+/// The target of a path.
 #[derive(Clone, Copy, Debug)]
 pub enum Found<'a> {
     /// A field of the layout, or of a layout in it.
@@ -88,7 +88,7 @@ pub(crate) fn layout<'a>(api: &'a Api, name: &str) -> Option<&'a Layout> {
     }
 }
 
-/// What `path` names in `layout`.
+/// The target of `path` in `layout`.
 pub(crate) fn find<'a>(api: &'a Api, layout: &'a Layout, path: &[String]) -> Option<Found<'a>> {
     let (first, rest) = path.split_first()?;
     if let Some(part) = layout.then.iter().find(|part| part.name == *first) {

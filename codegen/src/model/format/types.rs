@@ -51,7 +51,7 @@ pub struct PartForm {
     pub origin: Origin,
 }
 
-/// What a replay does with a record.
+/// The way in which a replay treats a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replay {
     /// It calls the method.
@@ -77,7 +77,7 @@ pub struct Operation {
     pub or: Option<String>,
     /// The object and method of the HAL, if it stands for one.
     pub method: Option<(String, String)>,
-    /// What a replay does with it.
+    /// The way in which a replay treats it.
     pub replay: Replay,
     /// The object that it makes.
     pub makes: Option<String>,
