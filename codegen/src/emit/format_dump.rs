@@ -218,8 +218,8 @@ fn value(format: &Format, found: &LayoutField, field: &ShownField, value: &Token
         }
         _ if found.count.is_some() => quote!(out.array(#label, &#value)?;),
         (_, FieldForm::Bit(bit)) => {
-            let bit = literal(u64::from(*bit));
-            quote!(out.flag(#label, #value >> #bit & 1 != 0)?;)
+            let mask = literal(1u64.checked_shl(*bit).unwrap_or(0));
+            quote!(out.flag(#label, #value & #mask != 0)?;)
         }
         (ty, _) => number(label, ty, value),
     }

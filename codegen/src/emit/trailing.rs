@@ -88,8 +88,14 @@ fn parts(layout: &Layout, scope: Scope<'_>) -> TokenStream {
     // Records of profiles begin with the length of all.
     let length = layout.fields.first().filter(|field| field.name == "record_length").map(|_| {
         let lengths = layout.then.iter().map(|part| {
-            let (ident, size) = (value_ident(&part.name), literal(element_size(part, scope)));
-            quote!(+ #size * #ident.len())
+            let ident = value_ident(&part.name);
+            match element_size(part, scope) {
+                1 => quote!(+ #ident.len()),
+                size => {
+                    let size = literal(size);
+                    quote!(+ #size * #ident.len())
+                }
+            }
         });
         quote!(head.record_length = count_of(#text, "record_length", Self::SIZE #(#lengths)*)?;)
     });
