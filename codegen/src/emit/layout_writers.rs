@@ -5,8 +5,7 @@ use quote::quote;
 
 use super::constants::literal;
 use super::hal_types::{type_ident, value_ident};
-use super::layouts::is_padding;
-use super::scope::{Scope, size_of};
+use super::scope::{Scope, is_padding, size_of};
 use crate::model::api::Plain;
 use crate::model::hal::{Layout, LayoutField, LayoutType};
 

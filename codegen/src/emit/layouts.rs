@@ -9,7 +9,8 @@ use quote::{format_ident, quote};
 use crate::emit::constants::literal;
 use crate::emit::file::comment;
 use crate::emit::hal_types::{type_ident, value_ident, values};
-use crate::emit::scope::{Scope, size_of};
+pub(crate) use crate::emit::scope::ty;
+use crate::emit::scope::{Scope, is_padding, size_of};
 use crate::emit::{layout_writers, trailing};
 use crate::model::api::Plain;
 use crate::model::hal::{Function, Layout, LayoutField, LayoutType, SpecFile};
@@ -21,26 +22,6 @@ pub(crate) fn file(file: &SpecFile, scope: Scope<'_>) -> TokenStream {
     items.extend(file.functions.iter().map(|item| function(item, &type_ident(&item.name), scope)));
     items.extend(file.layouts.iter().map(|item| layout(item, scope)));
     items
-}
-
-/// The Rust type of a field or argument.
-pub(crate) fn ty(ty: &LayoutType, scope: Scope<'_>) -> TokenStream {
-    match ty {
-        LayoutType::Int(int) => {
-            let name = format_ident!("{}", int.name());
-            quote!(#name)
-        }
-        LayoutType::Pointer { to, mutable } => {
-            let to = self::ty(to, scope);
-            if *mutable { quote!(*mut #to) } else { quote!(*const #to) }
-        }
-        LayoutType::Void => quote!(std::ffi::c_void),
-        LayoutType::Function(name) => {
-            let name = scope.path(name);
-            quote!(Option<#name>)
-        }
-        LayoutType::Layout(name) => scope.path(name),
-    }
 }
 
 /// The type of a native function, called `name`.
@@ -174,11 +155,6 @@ fn fields_at(layout: &Layout, offset: u64, scope: Scope<'_>) -> Vec<TokenStream>
         }
     });
     fields.collect()
-}
-
-/// True for bytes between the fields of a layout of files.
-pub(super) fn is_padding(field: &LayoutField, scope: Scope<'_>) -> bool {
-    scope.is_format() && field.name.starts_with("padding")
 }
 
 /// Reads a layout of little-endian integers from bytes.

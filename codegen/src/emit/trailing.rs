@@ -5,8 +5,7 @@ use quote::{format_ident, quote};
 
 use super::constants::literal;
 use super::hal_types::{type_ident, value_ident};
-use super::layouts::{is_padding, ty};
-use super::scope::{Scope, size_of};
+use super::scope::{Scope, is_padding, size_of, ty};
 use crate::emit::file::comment;
 use crate::model::api::Plain;
 use crate::model::hal::{Layout, LayoutType, Trailing};

@@ -1,11 +1,9 @@
 //! `summary`: how many records of each type a profile has, and how long dispatches of each device took.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 
 use vireo_core::record_file::ReadError;
 
-use crate::ReportFormat;
 use crate::clock::ClockFit;
 use crate::generated::contents::Content;
 use crate::generated::format::{CLOCK_DEVICE_TICK, CLOCK_HOST_BRACKET, CLOCK_UNALIGNED, RecordType, TRUNCATED_CHUNK};
@@ -16,8 +14,7 @@ use crate::generated::records::{
 };
 use crate::joins::duration;
 use crate::model::Clocks;
-use crate::reader::{OutputError, Reader, Record, TypedRecord};
-use crate::summary_text;
+use crate::reader::{Reader, Record, TypedRecord};
 
 /// Chunks of a type, and the records in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -146,18 +143,6 @@ impl Summary {
             }
         }
         Ok(summary)
-    }
-
-    /// Writes it as `iree-profile summary` does.
-    ///
-    /// # Errors
-    /// Those of `out`.
-    pub fn write(&self, format: ReportFormat, out: &mut dyn Write) -> Result<(), OutputError> {
-        match format {
-            ReportFormat::Text => summary_text::text(self, out)?,
-            ReportFormat::Jsonl => summary_text::jsonl(self, out)?,
-        }
-        Ok(())
     }
 
     /// Chunks and records of a type.

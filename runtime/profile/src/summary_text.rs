@@ -2,8 +2,10 @@
 
 use std::io::{self, Write};
 
+use crate::ReportFormat;
 use crate::cat::status_name;
 use crate::generated::contents::Content;
+use crate::reader::OutputError;
 use crate::summary::{DeviceSummary, Summary};
 
 /// The types of chunks in the order of the summary for people, each with its name there.
@@ -61,8 +63,22 @@ impl Timing {
     }
 }
 
+impl Summary {
+    /// Writes it as `iree-profile summary` does.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, format: ReportFormat, out: &mut dyn Write) -> Result<(), OutputError> {
+        match format {
+            ReportFormat::Text => text(self, out)?,
+            ReportFormat::Jsonl => jsonl(self, out)?,
+        }
+        Ok(())
+    }
+}
+
 /// The summary for people.
-pub(crate) fn text(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+fn text(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let records = |content| summary.counts(content).records;
     writeln!(out, "IREE HAL profile summary")?;
     writeln!(
@@ -215,7 +231,7 @@ fn device_text(device: &DeviceSummary, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// The summary for programs.
-pub(crate) fn jsonl(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+fn jsonl(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     write!(
         out,
         "{{\"type\":\"summary\",\"file_records\":{},\"session_begin_records\":{},\"chunk_records\":{},\
