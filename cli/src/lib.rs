@@ -1,8 +1,9 @@
 //! The `vireo` command: runs and inspects IREE programs.
 //!
 //! [`arguments`] is the command line, [`values`] reads and prints values, [`engine`] and [`devices`] are the only
-//! modules that use the runtime, [`run`], [`benchmark`], [`check`], [`explain`], [`trace`], [`dump`], [`params`] and
-//! [`devices`] are the commands. Every failure is a [`failure::Failure`], and ends the process with a code of [`exit`].
+//! modules that use the runtime to run programs, [`run`], [`benchmark`], [`check`], [`explain`], [`trace`], [`dump`],
+//! [`params`], [`replay`], [`profile`] and [`devices`] are the commands. Every failure is a [`failure::Failure`], and
+//! ends the process with a code of [`exit`].
 #![deny(unsafe_code)]
 
 mod allocators;
@@ -26,9 +27,11 @@ mod os_text;
 mod parameters;
 mod params;
 mod print;
+mod profile;
 mod progress;
 mod ptx_code;
 mod reference_flags;
+mod replay;
 mod run;
 mod sanitizer;
 mod statistics;
@@ -104,6 +107,8 @@ fn execute(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Asm(arguments) => assembly::assemble(arguments),
         Command::Disasm(arguments) => assembly::disassemble(arguments),
         Command::Params(command) => params::params(command),
+        Command::Replay(command) => replay::replay(command),
+        Command::Profile(command) => profile::profile(command),
         Command::Devices(arguments) => devices::print_devices(arguments, color),
         Command::Cpuinfo(arguments) => print::print(&mut io::stdout(), &cpu_info::cpu_info(arguments.format)),
         Command::Completions { shell } => {

@@ -7,7 +7,7 @@ use crate::check;
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::{self, Entry};
 use crate::model::instruction_set::InstructionSet;
-use crate::model::{abi, api, gfx, hal, jit, names, ptx, schema, vm};
+use crate::model::{abi, api, format, gfx, hal, jit, names, ptx, schema, vm};
 use crate::sem::Vocabulary;
 
 /// Every fact of `spec/`, checked.
@@ -19,6 +19,8 @@ pub struct Spec {
     pub primitives: Vocabulary,
     /// `spec/api/`: libraries in C and the data that they share with devices, by the names of their folders.
     pub apis: BTreeMap<String, api::Api>,
+    /// `spec/replay/` and `spec/profile/`: formats of files with records, by the names of their folders.
+    pub formats: BTreeMap<String, format::Format>,
     /// `spec/abi/`: calling-convention types and the signatures of modules.
     pub abi: abi::Abi,
     /// `spec/schema/`: FlatBuffer tables and other file headers.
@@ -56,6 +58,11 @@ impl Spec {
         }
     }
 
+    /// The format of files `spec/NAME/`, if it is there.
+    pub fn format(&self, name: &str) -> Option<&format::Format> {
+        self.formats.get(name)
+    }
+
     /// The API `spec/api/NAME/`, if it is there.
     pub fn api(&self, name: &str) -> Option<&api::Api> {
         self.apis.get(name)
@@ -63,7 +70,7 @@ impl Spec {
 }
 
 /// The folders of `spec/`, and whether each folder in one is read on its own.
-const FOLDERS: [(&str, bool); 8] = [
+const FOLDERS: [(&str, bool); 10] = [
     ("isa", true),
     ("api", true),
     ("primitives", false),
@@ -72,7 +79,12 @@ const FOLDERS: [(&str, bool); 8] = [
     ("hal", false),
     ("names", false),
     ("jit", false),
+    ("profile", false),
+    ("replay", false),
 ];
+
+/// The folders of formats of files with records.
+const FORMATS: [&str; 2] = ["profile", "replay"];
 
 /// The folder that is read as one: `("isa", "vm")` for `spec/isa/vm/ops/integer.yaml`, `("hal", "")` for
 /// `spec/hal/device.yaml`.
@@ -118,9 +130,14 @@ pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
     let rewrites = jit::load(entries("jit"), &primitives.of("vm"), &mut diagnostics);
     let apis =
         below("api").map(|((_, name), entries)| (name.to_string(), api::Api::load(name, entries, &mut diagnostics)));
+    let apis: BTreeMap<String, api::Api> = apis.collect();
+    let formats = FORMATS.into_iter().filter(|name| !entries(name).is_empty());
+    let formats = formats.map(|name| (name.to_string(), format::Format::load(name, entries(name), &mut diagnostics)));
+    let formats: BTreeMap<String, format::Format> = formats.collect();
     let spec = Spec {
+        formats,
         rewrites,
-        apis: apis.collect(),
+        apis,
         instruction_sets,
         primitives,
         abi,
@@ -134,6 +151,9 @@ pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
         }
     }
     check::abi::check(&spec.abi, &spec.hal, &mut diagnostics);
+    for format in spec.formats.values() {
+        format.check_methods(&spec.hal, &mut diagnostics);
+    }
     // An encoding is named without its parameters.
     let all = || folders.values().flatten();
     let names = all().map(|entry| {

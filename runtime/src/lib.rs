@@ -36,6 +36,8 @@
 //! | `params` | yes | [`io`]: archives of parameters, with `hal` |
 //! | `amdgpu` | yes | the driver of AMD GPUs, with `local` |
 //! | `cuda` | yes | the driver of NVIDIA GPUs, with `local` |
+//! | `replay` | yes | [`replay`]: captures of what devices were asked to do |
+//! | `profile` | yes | [`profile`]: profiles of what devices did |
 //! | `software-agents` | no | the software agent and the software CUDA driver, which interpret the code of such GPUs on the processor, with `amdgpu` and with `cuda` |
 //! | `tracing` | no | events of the crate `tracing`: models, sessions and calls, with `hal` |
 //! | `files` | no | [`inference`]: tensors in `.npy`, `.npz` and `.safetensors` files, with `params` |
@@ -310,6 +312,24 @@ pub mod io {
     pub use vireo_params::{
         ArchiveFormat, Contents, ContentsMode, IndexProvider, Parameter, ParameterIndex, ParameterSource,
         ParameterStorage, Progress, SourceProvider, Splat, TensorType, gguf, irpa, safetensors,
+    };
+}
+
+/// Captures of what devices were asked to do, in the replay format of IREE.
+#[cfg(feature = "replay")]
+pub mod replay {
+    pub use vireo_replay::{
+        CaptureWriter, DumpError, DumpFormat, Operation, PAYLOADS, ReadError, Reader, Record, Replay, Summary, dump,
+        format, operations, payload_type, payloads,
+    };
+}
+
+/// Profiles of what devices did, in the profile format of IREE.
+#[cfg(feature = "profile")]
+pub mod profile {
+    pub use vireo_profile::{
+        ClockFit, Clocks, Content, DeviceSummary, Model, OutputError, ProfileWriter, ReadError, Reader, Record,
+        ReportFormat, Summary, TypedRecord, TypedRecords, cat, export, format, records,
     };
 }
 

@@ -48,6 +48,17 @@ pub const PARAMS_DUMP: &str = "\
   vireo params dump weights.safetensors
   vireo params dump model=weights.irpa --extract=model::bias=bias.bin";
 
+pub const REPLAY_DUMP: &str = "\
+  vireo replay dump model.ireereplay
+  vireo replay dump model.ireereplay --format=jsonl";
+
+pub const PROFILE: &str = "\
+  vireo profile summary model.ireeprof
+  vireo profile cat model.ireeprof --format=jsonl";
+
+pub const PROFILE_EXPORT: &str = "\
+  vireo profile export model.ireeprof --format=ireeperf-jsonl --output=rows.jsonl";
+
 pub const DEVICES: &str = "\
   vireo devices
   vireo devices local-task --format=json";

@@ -10,6 +10,7 @@ mod format;
 mod inspect;
 mod params;
 mod policy;
+mod records;
 mod run;
 mod trace;
 
@@ -37,6 +38,9 @@ pub use self::params::{
     ConvertArguments, CreateArguments, ParameterArguments, ParameterMode, ParamsCommand, ParamsDumpArguments,
 };
 pub use self::policy::{PolicyArguments, Seconds};
+pub use self::records::{
+    ExportArguments, ProfileArguments, ProfileCommand, RecordsFormat, ReplayCommand, ReplayDumpArguments,
+};
 pub use self::run::{Comparison, RunArguments, RunCommand};
 pub use self::trace::TraceArguments;
 #[cfg(feature = "software-agents")]
@@ -96,6 +100,12 @@ pub enum Command {
     /// Create, convert and show parameter archives.
     #[command(subcommand)]
     Params(ParamsCommand),
+    /// Show captures of what devices were asked to do (.ireereplay files).
+    #[command(subcommand)]
+    Replay(ReplayCommand),
+    /// Show profiles of what devices did (.ireeprof files).
+    #[command(subcommand)]
+    Profile(ProfileCommand),
     /// List the devices that programs can run on.
     Devices(DevicesArguments),
     /// List the features of the processor that kernels can ask for.

@@ -16,6 +16,7 @@ const GUIDES: [(&str, usize); 7] = [
     ("docs/devices.md", 0),
     ("docs/gpu_debugging.md", 2),
     ("docs/parameters.md", 4),
+    ("docs/replay.md", 2),
     ("examples/README.md", 4),
 ];
 
@@ -23,8 +24,21 @@ const GUIDES: [(&str, usize); 7] = [
 const YOURS: [&str; 5] = ["model.vmfb", "model.irpa", "sums.vmfb", "libmine.so", "libcdriver.so"];
 
 /// Files that commands read end in one of these.
-const EXTENSIONS: [&str; 11] =
-    ["vmfb", "npy", "npz", "irpa", "gguf", "safetensors", "co", "hsaco", "so", "vmasm", "mlir"];
+const EXTENSIONS: [&str; 13] = [
+    "vmfb",
+    "npy",
+    "npz",
+    "irpa",
+    "gguf",
+    "safetensors",
+    "co",
+    "hsaco",
+    "so",
+    "vmasm",
+    "mlir",
+    "ireereplay",
+    "ireeprof",
+];
 
 /// The flags that name a file to be written, before `=` or as the word before it.
 const OUTPUTS: [&str; 3] = ["--output", "-o", "--junit"];

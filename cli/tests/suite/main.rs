@@ -21,6 +21,7 @@ mod inline;
 mod models;
 mod parameters;
 mod plugin;
+mod records;
 mod reference_flags;
 mod sandbox;
 #[path = "../../../runtime/tests/support/skip.rs"]

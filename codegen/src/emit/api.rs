@@ -1,5 +1,5 @@
-//! Emits the data structures of an API: one file for each file of its folder in `spec/api/` that
-//! describes bytes.
+//! Emits the data structures of an API or of a format of files: one file for each file of its folder that describes
+//! bytes.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ pub fn emit(api: &Api) -> Vec<GeneratedFile> {
             items.extend(families.map(|family| families::family(family, scope)));
             let of_file: Vec<&Table> = api.tables.iter().filter(|table| table.origin.stem() == *name).collect();
             items.extend(tables::tables(&of_file, scope));
-            source(&format!("{}/{name}.rs", api.name), &format!("spec/api/{}/{name}.yaml", api.name), items)
+            source(&format!("{}/{name}.rs", api.name), &format!("{}/{name}.yaml", api.folder), items)
         })
         .collect()
 }

@@ -5,18 +5,18 @@ use quote::quote;
 
 use super::constants::literal;
 use super::hal_types::{type_ident, value_ident};
-use super::scope::{Scope, size_of};
+use super::scope::{Scope, is_padding, size_of};
 use crate::model::api::Plain;
 use crate::model::hal::{Layout, LayoutField, LayoutType};
 
 /// Bytes, a zeroed value and a text form of `layout`.
 pub(super) fn writer(layout: &Layout, scope: Scope<'_>) -> TokenStream {
     let (name, text) = (type_ident(&layout.name), &layout.name);
-    let writes = layout.fields.iter().flat_map(|field| writes(field, scope));
-    let shows = layout.fields.iter().map(|field| show(field, scope));
-    let reserved = layout.fields.iter().filter(|field| is_reserved(field)).map(|field| {
+    let writes = layout.fields.iter().filter(|field| !is_padding(field, scope)).flat_map(|field| writes(field, scope));
+    let reserved = layout.fields.iter().filter(|field| has_reserved(field, scope)).map(|field| {
         let name = value_ident(&field.name);
         match field.count {
+            None if !is_reserved(field) => quote!(self.#name.reserved_is_zero()),
             Some(count) => {
                 let count = literal(count);
                 quote!(self.#name == [0; #count])
@@ -30,6 +30,18 @@ pub(super) fn writer(layout: &Layout, scope: Scope<'_>) -> TokenStream {
             /// True if everything that must be zero is.
             pub fn reserved_is_zero(&self) -> bool {
                 #(#reserved)&&*
+            }
+        }
+    });
+    let display = (!scope.is_format()).then(|| {
+        let shows = layout.fields.iter().map(|field| show(field, scope));
+        quote! {
+            impl std::fmt::Display for #name {
+                fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    let mut dump = Dump::new(f, #text)?;
+                    #(#shows)*
+                    dump.finish()
+                }
             }
         }
     });
@@ -52,19 +64,27 @@ pub(super) fn writer(layout: &Layout, scope: Scope<'_>) -> TokenStream {
             }
         }
 
-        impl std::fmt::Display for #name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                let mut dump = Dump::new(f, #text)?;
-                #(#shows)*
-                dump.finish()
-            }
-        }
+        #display
     }
 }
 
 /// Fields of this name hold nothing yet: integers that must be zero.
 fn is_reserved(field: &LayoutField) -> bool {
     field.name.starts_with("reserved") && matches!(field.ty, LayoutType::Int(_))
+}
+
+/// Reserved fields, and in a format of files also layouts that have some.
+fn has_reserved(field: &LayoutField, scope: Scope<'_>) -> bool {
+    if is_reserved(field) {
+        return true;
+    }
+    match &field.ty {
+        LayoutType::Layout(name) if scope.is_format() && field.count.is_none() => match scope.plain(name) {
+            Some(Plain::Layout(inner)) => inner.fields.iter().any(|field| has_reserved(field, scope)),
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
 fn writes(field: &LayoutField, scope: Scope<'_>) -> Vec<TokenStream> {

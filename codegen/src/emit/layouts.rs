@@ -9,8 +9,9 @@ use quote::{format_ident, quote};
 use crate::emit::constants::literal;
 use crate::emit::file::comment;
 use crate::emit::hal_types::{type_ident, value_ident, values};
-use crate::emit::layout_writers;
-use crate::emit::scope::{Scope, size_of};
+pub(crate) use crate::emit::scope::ty;
+use crate::emit::scope::{Scope, is_padding, size_of};
+use crate::emit::{layout_writers, trailing};
 use crate::model::api::Plain;
 use crate::model::hal::{Function, Layout, LayoutField, LayoutType, SpecFile};
 use crate::model::int::Int;
@@ -21,26 +22,6 @@ pub(crate) fn file(file: &SpecFile, scope: Scope<'_>) -> TokenStream {
     items.extend(file.functions.iter().map(|item| function(item, &type_ident(&item.name), scope)));
     items.extend(file.layouts.iter().map(|item| layout(item, scope)));
     items
-}
-
-/// The Rust type of a field or argument.
-pub(crate) fn ty(ty: &LayoutType, scope: Scope<'_>) -> TokenStream {
-    match ty {
-        LayoutType::Int(int) => {
-            let name = format_ident!("{}", int.name());
-            quote!(#name)
-        }
-        LayoutType::Pointer { to, mutable } => {
-            let to = self::ty(to, scope);
-            if *mutable { quote!(*mut #to) } else { quote!(*const #to) }
-        }
-        LayoutType::Void => quote!(std::ffi::c_void),
-        LayoutType::Function(name) => {
-            let name = scope.path(name);
-            quote!(Option<#name>)
-        }
-        LayoutType::Layout(name) => scope.path(name),
-    }
 }
 
 /// The type of a native function, called `name`.
@@ -93,6 +74,7 @@ fn layout(layout: &Layout, scope: Scope<'_>) -> TokenStream {
     let (size, align) = (literal(layout.size), literal(layout.align));
     let reader = layout.readable.then(|| reader(layout, scope));
     let writer = layout.writable.then(|| layout_writers::writer(layout, scope));
+    let trailing = (scope.is_format() && layout.writable).then(|| trailing::trailing(layout, scope));
     let repr = if layout.over_aligned { quote!(C, align(#align)) } else { quote!(C) };
     let derives = if layout.readable { quote!(Clone, Copy, Debug, PartialEq, Eq) } else { quote!(Clone, Copy, Debug) };
     let origin = comment(&layout.origin.to_string());
@@ -116,6 +98,7 @@ fn layout(layout: &Layout, scope: Scope<'_>) -> TokenStream {
 
         #reader
         #writer
+        #trailing
     }
 }
 
@@ -153,7 +136,13 @@ fn value_at(ty: &LayoutType, offset: u64, scope: Scope<'_>) -> TokenStream {
 fn fields_at(layout: &Layout, offset: u64, scope: Scope<'_>) -> Vec<TokenStream> {
     let fields = layout.fields.iter().map(|field| {
         let (name, start) = (value_ident(&field.name), offset + field.offset);
+        // Writers of files leave anything in padding.
         match field.count {
+            Some(count) if is_padding(field, scope) => {
+                let count = literal(count);
+                quote!(#name: [0; #count])
+            }
+            None if is_padding(field, scope) => quote!(#name: 0),
             Some(count) => {
                 let size = size_of(&field.ty, scope);
                 let elements = (0..count).map(|index| value_at(&field.ty, start + index * size, scope));

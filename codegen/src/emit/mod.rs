@@ -6,6 +6,7 @@
 
 use crate::load::Spec;
 use crate::model::api::Api;
+use crate::model::format::Format;
 use crate::model::instruction_set::InstructionSet;
 use crate::model::{gfx, ptx, vm};
 use file::GeneratedFile;
@@ -28,6 +29,8 @@ pub mod executable_library;
 pub mod executable_plugin;
 mod families;
 pub mod file;
+pub mod format_dump;
+pub mod format_operations;
 pub mod gfx_immediates;
 pub mod gfx_interp;
 pub mod gfx_operands;
@@ -73,6 +76,7 @@ pub mod stream_api;
 pub mod support;
 mod tables;
 mod threaded;
+mod trailing;
 pub mod verify;
 pub mod vmvx;
 mod words;
@@ -167,6 +171,11 @@ pub fn generate_below(spec: &Spec, prefixes: &[&str]) -> Vec<GeneratedFile> {
             files.extend(library_exports::emit(api));
             files.extend(library_entries::emit(api));
         }
+    }
+    for format in spec.formats.values() {
+        let emitters: [Emitter<Format>; 3] =
+            [|format| api::emit(&format.api), format_dump::emit, format_operations::emit];
+        files.extend(run(&emitters.map(|emit| (format.api.name.as_str(), emit)), format, prefixes));
     }
     files.retain(|file| prefixes.iter().any(|prefix| file.path.starts_with(prefix)));
     files.sort_by(|a, b| a.path.cmp(&b.path));

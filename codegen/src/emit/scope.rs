@@ -6,7 +6,7 @@ use quote::{format_ident, quote};
 
 use super::hal_types::type_ident;
 use crate::model::api::{Api, Plain};
-use crate::model::hal::LayoutType;
+use crate::model::hal::{LayoutField, LayoutType};
 
 /// The scope in which names of layouts are resolved.
 #[derive(Clone, Copy)]
@@ -41,6 +41,11 @@ impl<'a> Scope<'a> {
         }
     }
 
+    /// True for layouts of files, which may pad their fields.
+    pub(crate) fn is_format(self) -> bool {
+        matches!(self, Scope::Api(api, _) if api.is_format)
+    }
+
     /// The calling conventions of functions, each with the `cfg` of the targets that it is for. Kernels for x86-64
     /// follow the System V convention on every system; on other machines, as in all libraries, it is that of the
     /// platform's C compiler.
@@ -65,4 +70,29 @@ pub(super) fn size_of(ty: &LayoutType, scope: Scope<'_>) -> u64 {
         },
         _ => 8,
     }
+}
+
+/// The Rust type of a field or argument.
+pub(crate) fn ty(ty: &LayoutType, scope: Scope<'_>) -> TokenStream {
+    match ty {
+        LayoutType::Int(int) => {
+            let name = format_ident!("{}", int.name());
+            quote!(#name)
+        }
+        LayoutType::Pointer { to, mutable } => {
+            let to = self::ty(to, scope);
+            if *mutable { quote!(*mut #to) } else { quote!(*const #to) }
+        }
+        LayoutType::Void => quote!(std::ffi::c_void),
+        LayoutType::Function(name) => {
+            let name = scope.path(name);
+            quote!(Option<#name>)
+        }
+        LayoutType::Layout(name) => scope.path(name),
+    }
+}
+
+/// True for bytes between the fields of a layout of files.
+pub(super) fn is_padding(field: &LayoutField, scope: Scope<'_>) -> bool {
+    scope.is_format() && field.name.starts_with("padding")
 }

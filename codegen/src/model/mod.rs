@@ -4,6 +4,7 @@ pub mod abi;
 pub mod api;
 pub mod constant;
 pub mod example;
+pub mod format;
 pub mod gfx;
 pub mod hal;
 pub mod instruction_set;

@@ -76,7 +76,7 @@ fn a_folder_without_a_model_is_refused() {
 #[test]
 fn files_of_no_folder_are_refused() {
     let known = "expected a path below one of spec/isa/NAME/ spec/api/NAME/ spec/primitives/ spec/abi/ spec/schema/ \
-                 spec/hal/ spec/names/ spec/jit/";
+                 spec/hal/ spec/names/ spec/jit/ spec/profile/ spec/replay/";
     for path in ["spec/isa/loose.yaml", "spec/other/a.yaml", "elsewhere/a.yaml"] {
         assert_eq!(refused(&[(path, WORD)]), format!("{path}:1: no model reads this file: {known}\n"));
     }

@@ -3,6 +3,7 @@
 mod abi;
 mod api;
 mod folders;
+mod formats;
 mod gfx;
 mod hal;
 mod hal_checks;

@@ -11,6 +11,7 @@
 //! - [`math`]: functions whose results have the same bits on all tiers and processors; [`number_text`]: printing and
 //!   parsing of floats; [`byte_size`]: the same of sizes; [`glob`]: patterns with `*` and `?`; [`trace_events`]: traces
 //!   that Perfetto opens.
+//! - [`record_file`] and [`record_fields`]: what formats of files with records share.
 //! - [`visible_text`]: which characters of untrusted text are escaped.
 //!
 //! Users take the crate `vireo`, which has the public part of this. The feature `jit` says that the build has a JIT.
@@ -27,6 +28,8 @@ pub mod limits;
 pub mod math;
 pub mod number_text;
 pub mod pages;
+pub mod record_fields;
+pub mod record_file;
 pub mod release;
 pub mod shard;
 pub mod status;

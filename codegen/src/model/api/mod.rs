@@ -27,9 +27,26 @@ pub use types::{
 impl Api {
     /// Reads the entries of all files of a folder of `spec/api/`, in the order of their paths.
     pub fn load(name: &str, entries: &[Entry], diagnostics: &mut Diagnostics) -> Self {
+        Api::load_folder(name, format!("spec/api/{name}"), false, entries, diagnostics)
+    }
+
+    /// Reads the entries of all files of the folder `spec/NAME/` of a format of files that [`super::format`] does not
+    /// read itself.
+    pub(crate) fn load_format(name: &str, entries: &[Entry], diagnostics: &mut Diagnostics) -> Self {
+        Api::load_folder(name, format!("spec/{name}"), true, entries, diagnostics)
+    }
+
+    fn load_folder(
+        name: &str,
+        folder: String,
+        is_format: bool,
+        entries: &[Entry],
+        diagnostics: &mut Diagnostics,
+    ) -> Self {
         let mut api = read::files(entries, diagnostics);
         api.name = name.to_string();
-        let folder = format!("spec/api/{name}");
+        api.is_format = is_format;
+        api.folder.clone_from(&folder);
         api.header_sets = library::headers(entries, diagnostics);
         api.libraries = library::read(entries, diagnostics);
         api.check_names(diagnostics);

@@ -12,6 +12,10 @@ use crate::model::int::Int;
 pub struct Api {
     /// The name of the folder.
     pub name: String,
+    /// Its path, `spec/api/amdgpu`.
+    pub folder: String,
+    /// True for a format of files, which has its own dumps and pads its layouts.
+    pub is_format: bool,
     /// The entries of the kinds of `spec/hal/`, in the order of their paths.
     pub files: Vec<SpecFile>,
     /// Words of bit fields.

@@ -24,6 +24,25 @@ pub struct Layout {
     pub doc: String,
     /// Its fields in the order of their offsets.
     pub fields: Vec<LayoutField>,
+    /// The parts that follow it, in their order.
+    pub then: Vec<Trailing>,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// A part that follows a layout: as many elements or bytes as one of its fields says.
+#[derive(Clone, Debug)]
+pub struct Trailing {
+    /// `wait`
+    pub name: String,
+    /// The type of an element; none for bytes.
+    pub part: Option<LayoutType>,
+    /// The field that has the number of elements or bytes.
+    pub count: String,
+    /// The layout that bytes begin with, if there are any.
+    pub holds: Option<String>,
+    /// Its documentation.
+    pub doc: String,
     /// Where it is declared.
     pub origin: Origin,
 }
@@ -204,5 +223,37 @@ impl Layout {
             );
             diagnostics.error(&self.origin, message);
         }
+        self.check_then(declared, diagnostics);
+    }
+
+    /// Checks the parts that follow: a single integer counts them, and elements are integers or readable layouts.
+    fn check_then(&self, declared: Declared<'_>, diagnostics: &mut Diagnostics) {
+        for part in &self.then {
+            let counts =
+                self.fields.iter().filter(|field| matches!(field.ty, LayoutType::Int(_)) && field.count.is_none());
+            if !counts.clone().any(|field| field.name == part.count) {
+                let message = format!("`{}`: there is no integer `{}` that counts it", part.name, part.count);
+                let known = counts.map(|field| field.name.as_str());
+                diagnostics.unknown(&part.origin, &part.count, message, known);
+            }
+            if self.then.iter().filter(|other| other.name == part.name).count() > 1 {
+                diagnostics.error(&part.origin, format!("two parts are called `{}`", part.name));
+            }
+            let held = part.holds.clone().map(LayoutType::Layout);
+            for ty in part.part.iter().chain(&held) {
+                if !ty.measure(declared).is_some_and(|measure| measure.plain) {
+                    let message = format!("`{}`: `{ty}` is no integer and no readable layout", part.name);
+                    diagnostics.unknown(&part.origin, ty.name().unwrap_or_default(), message, []);
+                }
+            }
+        }
+        if !self.then.is_empty() && !self.writable {
+            diagnostics.error(&self.origin, "parts follow a writable layout alone");
+        }
+    }
+
+    /// The fields that count the parts that follow.
+    pub fn counts(&self) -> impl Iterator<Item = &str> {
+        self.then.iter().map(|part| part.count.as_str())
     }
 }

@@ -20,7 +20,7 @@ mod rules;
 mod types;
 
 pub use kind::{Kind, Shape};
-pub use layout::{Function, Layout, LayoutField, LayoutType, Measure};
+pub use layout::{Function, Layout, LayoutField, LayoutType, Measure, Trailing};
 pub use observed::Observed;
 pub use option::{DeviceOption, OptionType};
 pub use rules::Rules;

@@ -129,6 +129,19 @@ pub(super) struct RawLayout {
     pub(super) over_aligned: bool,
     pub(super) doc: String,
     pub(super) fields: Vec<RawLayoutField>,
+    #[serde(default)]
+    pub(super) then: Vec<RawTrailing>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawTrailing {
+    pub(super) name: String,
+    pub(super) part: Option<String>,
+    pub(super) count: Option<String>,
+    pub(super) bytes: Option<String>,
+    pub(super) holds: Option<String>,
+    pub(super) doc: String,
 }
 
 #[derive(Deserialize)]

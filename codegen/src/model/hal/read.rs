@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::kind::{Kind, Names, Position, Shape};
-use super::layout::{Function, Layout, LayoutField, LayoutType};
+use super::layout::{Function, Layout, LayoutField, LayoutType, Trailing};
 use super::option;
 use super::raw::{
     RawArmFeature, RawCpuFeature, RawCpuState, RawCpuid, RawField, RawFunction, RawHandle, RawLayout, RawLayoutField,
-    RawMethod, RawNumbers, RawObject, RawStruct, RawValue,
+    RawMethod, RawNumbers, RawObject, RawStruct, RawTrailing, RawValue,
 };
 use super::rules::Rules;
 use super::types::{
@@ -343,6 +343,23 @@ impl Reader<'_> {
             let RawLayoutField { name, offset, count, hex, doc, .. } = field;
             fields.push(LayoutField { name, offset, ty, count, hex, doc, origin });
         }
+        let mut then = Vec::with_capacity(raw.then.len());
+        for (index, part) in raw.then.into_iter().enumerate() {
+            let origin = entry.item_origin("then", index);
+            let RawTrailing { name, part, count, bytes, holds, doc } = part;
+            let (part, count) = match (part, count, bytes) {
+                (Some(part), Some(count), None) if holds.is_none() => {
+                    (Some(self.layout_type(&origin, &name, &part)?), count)
+                }
+                (None, None, Some(bytes)) => (None, bytes),
+                _ => {
+                    let message = format!("`{name}`: expected `part` and `count`, or `bytes` and perhaps `holds`");
+                    self.diagnostics.error(&origin, message);
+                    continue;
+                }
+            };
+            then.push(Trailing { name, part, count, holds, doc, origin });
+        }
         Some(Layout {
             name: raw.layout,
             size: raw.size,
@@ -352,6 +369,7 @@ impl Reader<'_> {
             over_aligned: raw.over_aligned,
             doc: raw.doc,
             fields,
+            then,
             origin: entry.origin.clone(),
         })
     }

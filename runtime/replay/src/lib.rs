@@ -1,0 +1,32 @@
+//! Captures of what devices were asked to do (`.ireereplay`), in the format of IREE: a file of records, each a call of
+//! a device or of an object that it made, with the bytes that it needs.
+//!
+//! - [`Reader`] checks the records of a file one after the other, [`CaptureWriter`] writes them.
+//! - [`dump()`] shows a capture to people or programs, as `iree-dump-replay` does.
+//! - [`payloads`] and [`operations`] are generated from `spec/replay`.
+//!
+//! Captures are untrusted input: every length and number is checked before it is used, and memory does not
+//! depend on the length of a file.
+
+// Users call what is here: its documentation says how it fails.
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
+#![forbid(unsafe_code)]
+
+mod dump;
+mod generated;
+mod operation;
+mod payload;
+mod reader;
+mod summary;
+mod writer;
+
+pub use dump::{DumpError, DumpFormat, dump};
+#[doc(hidden)]
+pub use generated::dump::LAYOUTS;
+pub use generated::dump::{PAYLOADS, payload as payload_type};
+pub use generated::{format, operations, payloads};
+pub use operation::{Operation, Replay};
+pub use reader::{Reader, Record};
+pub use summary::Summary;
+pub use vireo_core::record_file::ReadError;
+pub use writer::CaptureWriter;
