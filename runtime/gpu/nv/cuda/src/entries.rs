@@ -1,5 +1,5 @@
-//! The functions of a library that stands for the CUDA driver library ([`Entry`]), and the search for one of them by its
-//! name and version ([`find`]), as `cuGetProcAddress` does it.
+//! The functions of a library that stands for the CUDA driver library ([`Entry`]), and the search for one of them by
+//! its name and version ([`find`]), as `cuGetProcAddress` does it.
 
 use crate::types::SymbolQuery;
 

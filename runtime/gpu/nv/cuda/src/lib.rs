@@ -1,7 +1,7 @@
 //! The interface of the CUDA driver library, `libcuda.so`, as data: handles, structures and codes ([`types`],
 //! [`attributes`], [`result`]), the symbols with their signatures ([`cuda_symbols`]), and the attributes of models of
-//! devices ([`devices`]); and in [`nccl`] that of the library of collective operations, `libnccl.so`. Libraries that stand
-//! for the CUDA driver library find their functions by [`entries`].
+//! devices ([`devices`]); and in [`nccl`] that of the library of collective operations, `libnccl.so`. Libraries that
+//! stand for the CUDA driver library find their functions by [`entries`].
 //!
 //! All of it is generated from `spec/api/cuda/` and `spec/api/nccl/`. It is not a driver: nothing here loads a library.
 //! The software libraries `vireo-softcuda` and `vireo-softnccl` implement these functions, and a driver looks them up.

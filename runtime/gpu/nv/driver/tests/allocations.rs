@@ -81,8 +81,8 @@ fn executions_and_barriers_allocate_nothing() {
             }
             (COUNT.get() - before, value)
         };
-        // Parts are given back after their end is signaled, so how many there are at a time depends on the threads. There
-        // are no new ones once there were as many as there are ever used; one for each submission would never end.
+        // Parts are given back after their end is signaled, so how many there are at a time depends on the threads.
+        // There are no new ones once there were as many as are ever used; one for each submission would never end.
         let (mut quiet, mut rounds) = (0, 0);
         while quiet < 4 {
             let (allocated, last) = submit(8);
