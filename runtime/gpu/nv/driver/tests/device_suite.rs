@@ -10,6 +10,7 @@ use vireo_cuda_driver::library;
 use vireo_device_suite::{Backend, on};
 use vireo_hal::{Device, Driver, StringPair};
 use vireo_softcuda::{Options, WorkOrder};
+use vireo_stream::collectives::LibrarySource;
 use vireo_stream::context::Library;
 use vireo_stream::device::DeviceOptions;
 use vireo_stream::driver::StreamDriver;
@@ -27,7 +28,11 @@ fn library() -> Arc<Library> {
 
 fn create() -> Arc<dyn Device> {
     static DRIVER: OnceLock<StreamDriver> = OnceLock::new();
-    let new = || StreamDriver::new(library(), 0, DeviceOptions::default()).expect("there are devices");
+    // A GPU has the library of ranks that the system has.
+    let is_software = std::env::var("VIREO_CUDA_LIBRARY").is_err();
+    let ranks = is_software.then(|| LibrarySource::Functions(vireo_softnccl::functions()));
+    let options = DeviceOptions { collectives_library: ranks.unwrap_or_default(), ..DeviceOptions::default() };
+    let new = || StreamDriver::new(library(), 0, options).expect("there are devices");
     let params = std::env::var("VIREO_CUDA_PARAMS").unwrap_or_else(|_| "streams=4".to_string());
     let pairs = params.split(',').filter_map(|pair| pair.split_once('='));
     let pair = |(key, value): (&str, &str)| StringPair { key: key.to_string(), value: value.to_string() };
