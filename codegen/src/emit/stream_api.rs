@@ -146,11 +146,24 @@ fn interface(api: &Api) -> TokenStream {
         let shown = shown.join(", ");
         let safety = comment("SAFETY: the caller vouches for handles and addresses.");
         let failure = if signature.fails { quote!(outcome.as_ref().err()) } else { quote!(None) };
+        let call = quote! {
+            #safety
+            unsafe { self.api.#name(#names) }
+        };
+        let outcome = if signature.fails {
+            quote! {
+                match self.tracer.refuses(#text) {
+                    Some(refused) => Err(refused),
+                    None => { #call }
+                }
+            }
+        } else {
+            quote!({ #call })
+        };
         quote! {
             unsafe fn #name(&self, #parameters) -> #result {
                 let started = std::time::Instant::now();
-                #safety
-                let outcome = unsafe { self.api.#name(#names) };
+                let outcome = #outcome;
                 self.tracer.call(#text, started, format_args!(#shown), #failure);
                 outcome
             }

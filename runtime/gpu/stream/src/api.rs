@@ -72,6 +72,12 @@ pub type ApiResult<T = ()> = Result<T, ApiError>;
 
 /// An observer of the calls of a library.
 pub trait Tracer: Send + Sync + 'static {
+    /// A failure with which a call ends instead of reaching the library, for tests of what follows. It is told of that
+    /// call as of others.
+    fn refuses(&self, _function: &'static str) -> Option<ApiError> {
+        None
+    }
+
     /// A call that has returned: its function, when it began, its arguments as text, and its failure.
     fn call(&self, function: &'static str, began: Instant, arguments: fmt::Arguments<'_>, failure: Option<&ApiError>);
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use vireo_core::status::Result;
 use vireo_hal::*;
 use vireo_stream::device::DeviceOptions;
 use vireo_stream::driver::StreamDriver;
@@ -28,24 +29,28 @@ pub fn traced(params: &[(&str, &str)]) -> (Arc<dyn Device>, Calls) {
 
 /// A command buffer with `count` additions to the words of slot 0, a barrier after each `every`.
 pub fn additions(device: &dyn Device, count: u64, every: u64, distinct: u64) -> Arc<dyn CommandBuffer> {
+    try_additions(device, count, every, distinct).expect("is recorded")
+}
+
+/// The same, where the library may fail.
+pub fn try_additions(device: &dyn Device, count: u64, every: u64, distinct: u64) -> Result<Arc<dyn CommandBuffer>> {
     let data = executable(&module(1, ADD), "main", [1, 1, 1], 1, 0);
-    let kernels = prepare(device, &data).expect("loads");
-    let commands = device
-        .create_command_buffer(CommandBufferMode::empty(), CommandCategory::ANY, QueueAffinity::ANY, 1)
-        .expect("a command buffer");
-    commands.begin().expect("begins");
+    let kernels = prepare(device, &data)?;
+    let commands =
+        device.create_command_buffer(CommandBufferMode::empty(), CommandCategory::ANY, QueueAffinity::ANY, 1)?;
+    commands.begin()?;
     let config = DispatchConfig { workgroup_count: [1, 1, 1], ..DispatchConfig::default() };
     for index in 0..count {
         if index > 0 && index % every == 0 {
             let (source, target) = (ExecutionStage::empty(), ExecutionStage::empty());
-            commands.execution_barrier(source, target, ExecutionBarrierFlags::empty(), &[], &[]).expect("is recorded");
+            commands.execution_barrier(source, target, ExecutionBarrierFlags::empty(), &[], &[])?;
         }
         let binding = [BufferRef { buffer: None, slot: 0, offset: index % distinct * 4, length: 4 }];
         let flags = DispatchFlags::empty();
-        commands.dispatch(&kernels, ExecutableFunction(0), &config, &[], &binding, flags).expect("is recorded");
+        commands.dispatch(&kernels, ExecutableFunction(0), &config, &[], &binding, flags)?;
     }
-    commands.end().expect("ends");
-    commands
+    commands.end()?;
+    Ok(commands)
 }
 
 pub fn execute(device: &dyn Device, commands: &Arc<dyn CommandBuffer>, buffer: &Arc<dyn Buffer>) {

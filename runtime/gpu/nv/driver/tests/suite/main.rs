@@ -5,5 +5,6 @@ mod container;
 mod devices;
 mod executions;
 mod failures;
+mod faults;
 mod support;
 mod times;

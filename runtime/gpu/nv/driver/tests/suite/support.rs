@@ -38,11 +38,16 @@ impl Tracer for Calls {
     }
 }
 
-/// The software driver with two devices.
-pub fn library(tracer: Option<Box<dyn Tracer>>) -> Arc<Library> {
+/// Gives the software driver two devices.
+pub fn configure() {
     let options = vireo_softcuda::Options { devices: 2, memory: 256 << 20, ..vireo_softcuda::Options::default() };
     // Another test may have been first.
     let _ = vireo_softcuda::configure(options);
+}
+
+/// The software driver with two devices.
+pub fn library(tracer: Option<Box<dyn Tracer>>) -> Arc<Library> {
+    configure();
     // SAFETY: it finds the functions of one library, which is part of the program.
     unsafe { library::start_found(vireo_softcuda::entries::cuGetProcAddress_v2, tracer) }.expect("it starts")
 }
