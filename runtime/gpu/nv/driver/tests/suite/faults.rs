@@ -1,5 +1,5 @@
-//! Failures of the library: every call that can fail does so, once as a failure of its own and once with the loss of the
-//! context. The cause reaches the caller, nothing hangs, and what was made is ended.
+//! Failures of the library: every call that can fail does so, once as a failure of its own and once with the loss of
+//! the context. The cause reaches the caller, nothing hangs, and what was made is ended.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -191,7 +191,7 @@ fn use_a_device(faults: &Faults, pools: &str) -> Result<()> {
     Ok(())
 }
 
-/// What was made and not ended.
+/// Things that were made and not ended.
 fn left(state: &State) -> Vec<String> {
     let count = |name: &str| state.succeeded.get(name).copied().unwrap_or(0);
     let ends: std::collections::BTreeSet<&str> = PAIRS.iter().map(|(_, end)| *end).collect();
