@@ -18,7 +18,7 @@ use crate::executions::try_additions;
 use crate::support::*;
 
 /// The longest wait for threads that end.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const ANY: QueueAffinity = QueueAffinity::ANY;
 
