@@ -228,8 +228,11 @@ pub(crate) unsafe fn cuFuncGetAttribute(
     attribute: FunctionAttribute,
     _function: CuFunction,
 ) -> CuResult {
-    let most = attribute == FunctionAttribute::MAX_THREADS_PER_BLOCK;
+    if attribute == FunctionAttribute::MAX_THREADS_PER_BLOCK {
+        // SAFETY: the caller vouches for it.
+        return unsafe { cuDeviceGetAttribute(value, DeviceAttribute::MAX_THREADS_PER_BLOCK, CuDevice(0)) };
+    }
     // SAFETY: the caller vouches for it.
-    unsafe { put(value, if most { 1024 } else { 0 }) };
+    unsafe { put(value, 0) };
     success()
 }

@@ -65,13 +65,7 @@ impl Communicator {
 
     /// Calls the library with the context.
     fn call<T>(&self, call: impl FnOnce(&dyn NcclApi) -> ApiResult<T>) -> Result<Option<T>> {
-        let _current = self.context.enter().map_err(|error| self.context.failed(error))?;
-        let outcome = call(&**self.library.calls());
-        match outcome {
-            Ok(value) => Ok(Some(value)),
-            Err(error) if error.is_pending() => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        call_with(&self.library, &self.context, call)
     }
 
     /// Waits until what goes on at a rank of the library has ended.
@@ -256,16 +250,25 @@ impl Communicator {
             let failure = state.failure.get_or_insert(failure).clone();
             (if is_first { std::mem::replace(&mut state.handle, NcclComm(0)) } else { NcclComm(0) }, failure)
         };
-        self.end(comm);
+        self.end_elsewhere(comm);
         self.changed.notify_all();
         failure
     }
 
     /// Ends a rank of the library, with what it has begun.
     fn end(&self, comm: NcclComm) {
-        if comm.0 != 0 {
-            // SAFETY: nothing uses the rank from here on. A failure changes nothing here.
-            let _ = self.call(|calls| unsafe { calls.abort(comm) });
+        end_rank(&self.library, &self.context, comm);
+    }
+
+    /// The same, on a thread of its own: the library may wait for what runs, and a completion thread waits for nothing.
+    fn end_elsewhere(&self, comm: NcclComm) {
+        if comm.0 == 0 {
+            return;
+        }
+        let (library, context) = (self.library.clone(), self.context.clone());
+        let end = move || end_rank(&library, &context, comm);
+        if thread::Builder::new().name("vireo-channel-end".into()).spawn(end).is_err() {
+            self.end(comm);
         }
     }
 
@@ -282,6 +285,29 @@ impl Communicator {
         }
         // SAFETY: nothing uses the rank from here on. A failure changes nothing here.
         let _ = self.call(|calls| unsafe { calls.destroy(comm) });
+    }
+}
+
+/// Calls the library with a context.
+fn call_with<T>(
+    library: &CollectivesLibrary,
+    context: &Context,
+    call: impl FnOnce(&dyn NcclApi) -> ApiResult<T>,
+) -> Result<Option<T>> {
+    let _current = context.enter().map_err(|error| context.failed(error))?;
+    let outcome = call(&**library.calls());
+    match outcome {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.is_pending() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Ends a rank of the library, with what it has begun, unless it has none.
+fn end_rank(library: &CollectivesLibrary, context: &Context, comm: NcclComm) {
+    if comm.0 != 0 {
+        // SAFETY: nothing uses the rank from here on. A failure changes nothing here.
+        let _ = call_with(library, context, |calls| unsafe { calls.abort(comm) });
     }
 }
 
