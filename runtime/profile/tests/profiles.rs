@@ -1,10 +1,14 @@
 //! Profiles against recorded reports of `iree-profile`, every content type of the format, damaged profiles and mutants.
 //! `fixtures/profile/README.md` says where the profiles come from.
 
+#[path = "../../tests/support/mutants.rs"]
+mod mutants;
+
 use std::fmt::Write as _;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
+use mutants::Mutants;
 use vireo_profile::format::{RecordHeader, RecordType};
 use vireo_profile::records::{
     ClockCorrelation, CommandBuffer, CommandOperation, CommandRegionEvent, Counter, CounterSample, CounterSet, Device,
@@ -351,29 +355,11 @@ typed length of an export: file: byte 324: a record of `devices` has the length 
 
 #[test]
 fn mutants_are_read_or_refused() {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut random = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state as usize
-    };
+    let mut mutants = Mutants::new(0x9e37_79b9_7f4a_7c15);
     let profiles = PROFILES.map(profile);
     let (mut read, mut refused) = (0, 0);
     for turn in 0..3000 {
-        let mut bytes = profiles[turn % profiles.len()].clone();
-        for _ in 0..=random() % 4 {
-            let place = random() % bytes.len();
-            match random() % 4 {
-                0 => bytes[place] = random() as u8,
-                1 => bytes[place] ^= 1 << (random() % 8),
-                2 => {
-                    let end = (place + 8).min(bytes.len());
-                    bytes[place..end].fill(0xff);
-                }
-                _ => bytes.truncate(place.max(1)),
-            }
-        }
+        let bytes = mutants.of(&profiles[turn % profiles.len()]);
         for kind in REPORTS {
             match report(&bytes, kind) {
                 Ok(_) => read += 1,

@@ -1,10 +1,14 @@
 //! Captures against recorded dumps of `iree-dump-replay`, every layout of the format, damaged captures and mutants.
 //! `fixtures/replay/README.md` says where the captures come from.
 
+#[path = "../../tests/support/mutants.rs"]
+mod mutants;
+
 use std::fmt::Write as _;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
+use mutants::Mutants;
 use vireo_replay::payloads::RecordHeader;
 use vireo_replay::{CaptureWriter, DumpFormat, LAYOUTS, Operation, PAYLOADS, Reader, Replay, dump, operations};
 
@@ -217,29 +221,11 @@ fn a_file_in_use_ends_with_its_last_record() {
 
 #[test]
 fn mutants_are_read_or_refused() {
-    let mut state = 0x2545_f491_4f6c_dd1d_u64;
-    let mut random = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state as usize
-    };
+    let mut mutants = Mutants::new(0x2545_f491_4f6c_dd1d);
     let captures = CAPTURES.map(capture);
     let (mut read, mut refused) = (0, 0);
     for turn in 0..3000 {
-        let mut bytes = captures[turn % captures.len()].clone();
-        for _ in 0..=random() % 4 {
-            let place = random() % bytes.len();
-            match random() % 4 {
-                0 => bytes[place] = random() as u8,
-                1 => bytes[place] ^= 1 << (random() % 8),
-                2 => {
-                    let end = (place + 8).min(bytes.len());
-                    bytes[place..end].fill(0xff);
-                }
-                _ => bytes.truncate(place.max(1)),
-            }
-        }
+        let bytes = mutants.of(&captures[turn % captures.len()]);
         for format in [DumpFormat::Text, DumpFormat::Jsonl] {
             match dumped(&bytes, format) {
                 Ok(_) => read += 1,

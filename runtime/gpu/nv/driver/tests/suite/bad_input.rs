@@ -2,6 +2,7 @@
 
 use vireo_core::status::StatusCode;
 
+use crate::mutants::Mutants;
 use crate::support::*;
 
 const RETURN: &str = "    ret;";
@@ -58,24 +59,11 @@ fn headers_are_checked() {
 fn mutants_are_refused_or_load() {
     let device = device(&[]);
     let good = executable(&module(2, RETURN), "main", [32, 1, 1], 2, 0);
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut draw = |below: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state % below as u64) as usize
-    };
+    let mut mutants = Mutants::new(0x9e37_79b9_7f4a_7c15);
     let count = std::env::var("VIREO_MUTANTS").ok().and_then(|count| count.parse().ok()).unwrap_or(3000);
     let (mut loaded, mut refused) = (0, 0);
     for _ in 0..count {
-        let mut data = good.clone();
-        for _ in 0..=draw(3) {
-            let at = draw(data.len());
-            data[at] = draw(256) as u8;
-        }
-        if draw(4) == 0 {
-            data.truncate(draw(data.len()));
-        }
+        let data = mutants.of(&good);
         match prepare(&*device, &data) {
             Ok(_) => loaded += 1,
             Err(_) => refused += 1,

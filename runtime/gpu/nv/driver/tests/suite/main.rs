@@ -6,5 +6,7 @@ mod devices;
 mod executions;
 mod failures;
 mod faults;
+#[path = "../../../../../tests/support/mutants.rs"]
+mod mutants;
 mod support;
 mod times;
