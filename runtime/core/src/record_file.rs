@@ -3,9 +3,11 @@
 //! with it.
 
 use std::fmt;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::path::Path;
 
 use crate::status::{Status, StatusCode};
 
@@ -228,6 +230,56 @@ impl fmt::Debug for Source {
     }
 }
 
+/// A field of a header, with its offset there.
+#[derive(Clone, Copy, Debug)]
+pub struct Field<T> {
+    /// Bytes before it.
+    pub offset: usize,
+    /// Its value.
+    pub value: T,
+}
+
+impl<T> Field<T> {
+    fn place(&self) -> u64 {
+        self.offset as u64
+    }
+}
+
+/// The fields that the headers of files with records have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct FileStart {
+    /// The kind of file, for errors: `profile`.
+    pub what: &'static str,
+    /// The first bytes, and those that there should be.
+    pub magic: (Field<u32>, u32),
+    /// The major version, and the one that is described.
+    pub version: (Field<u16>, u16),
+    /// Bytes of the header.
+    pub header_length: Field<u32>,
+    /// The least of them.
+    pub least: usize,
+    /// Flags, of which there are none.
+    pub flags: Field<u32>,
+    /// Bytes of the file; 0 while it is written.
+    pub file_length: Field<u64>,
+}
+
+/// Opens a file for a [`Source`]; returns its name as well.
+///
+/// # Errors
+/// NOT_FOUND if there is none, UNAVAILABLE if it cannot be opened.
+pub fn open(path: &Path) -> Result<(String, Box<dyn Storage>), Status> {
+    let name = path.display().to_string();
+    let file = File::open(path).map_err(|error| {
+        let code = match error.kind() {
+            io::ErrorKind::NotFound => StatusCode::NotFound,
+            _ => StatusCode::Unavailable,
+        };
+        Status::new(code, format!("{name}: {error}"))
+    })?;
+    Ok((name, Box::new(file)))
+}
+
 impl Source {
     /// A source over `storage`, which errors call `name`.
     ///
@@ -279,19 +331,31 @@ impl Source {
     /// may be longer, and the length of one that is still written is 0.
     ///
     /// # Errors
-    /// DATA_LOSS if the header is damaged.
-    pub fn check_header(&self, header: u32, least: usize, flags: u32, file_length: u64) -> Result<u64, ReadError> {
-        let (length, first) = (self.length, u64::from(header));
-        if first < least as u64 || first > length {
-            return Err(self.damaged(8, format!("the header has {first} bytes: expected {least} to {length}")));
+    /// INVALID_ARGUMENT if it is another file or one of another version, DATA_LOSS if the header is damaged.
+    pub fn check_start(&self, start: &FileStart) -> Result<u64, ReadError> {
+        let FileStart { what, magic, version, header_length, least, flags, file_length } = start;
+        let (found, expected) = (magic.0.value, magic.1);
+        if found != expected {
+            let message = format!("the file begins with {found:#010x}: expected {expected:#010x} of a {what}");
+            return Err(self.error(StatusCode::InvalidArgument, magic.0.place(), message));
         }
-        if flags != 0 {
-            return Err(self.damaged(12, format!("the flags are {flags:#x}: expected 0")));
+        let (found, expected) = (version.0.value, version.1);
+        if found != expected {
+            let message = format!("the version is {found}: expected {expected}");
+            return Err(self.error(StatusCode::InvalidArgument, version.0.place(), message));
         }
-        let end = if file_length == 0 { length } else { file_length };
+        let (length, first) = (self.length, u64::from(header_length.value));
+        if first < *least as u64 || first > length {
+            let message = format!("the header has {first} bytes: expected {least} to {length}");
+            return Err(self.damaged(header_length.place(), message));
+        }
+        if flags.value != 0 {
+            return Err(self.damaged(flags.place(), format!("the flags are {:#x}: expected 0", flags.value)));
+        }
+        let end = if file_length.value == 0 { length } else { file_length.value };
         if end < first || end > length {
             let message = format!("the length is {end}: expected {first} to {length}, or 0 of a file in use");
-            return Err(self.damaged(16, message));
+            return Err(self.damaged(file_length.place(), message));
         }
         Ok(end)
     }

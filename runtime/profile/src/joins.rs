@@ -8,7 +8,8 @@ use vireo_core::status::StatusCode;
 use crate::clock::ClockFit;
 use crate::float_text::general;
 use crate::generated::format::{
-    COUNTER_TICK_RANGE, CommandOperationType, INTERCHANGE_VERSION, MetricValueKind, NONE, PRODUCER_METRIC,
+    COUNTER_TICK_RANGE, CommandOperationType, INTERCHANGE_VERSION, LAST_BUILTIN_METRIC, MetricValueKind, NONE,
+    PRODUCER_METRIC,
 };
 use crate::generated::records::{
     ClockCorrelation, CommandOperation, CommandRegionEvent, CounterSampleParts, Device, DeviceMetricDescriptorParts,
@@ -16,9 +17,6 @@ use crate::generated::records::{
 };
 use crate::model::Model;
 use crate::reader::Record;
-
-/// The metrics that the format itself defines have numbers from 1 to this.
-const LAST_BUILTIN_METRIC: u64 = 15;
 
 /// The sources of rows, besides their records.
 #[derive(Debug)]

@@ -2,11 +2,11 @@
 //! record in a chunk.
 
 use std::fmt;
-use std::fs::File;
 use std::io;
+use std::mem::offset_of;
 use std::path::Path;
 
-use vireo_core::record_file::{ReadError, Source, Storage, TrailingError};
+use vireo_core::record_file::{Field, FileStart, ReadError, Source, Storage, TrailingError, open};
 use vireo_core::status::{Status, StatusCode};
 
 use crate::generated::contents::Content;
@@ -93,15 +93,8 @@ impl Reader {
     /// # Errors
     /// NOT_FOUND or UNAVAILABLE if the file cannot be opened, and those of [`Reader::new`].
     pub fn open(path: &Path) -> Result<Reader, Status> {
-        let name = path.display().to_string();
-        let file = File::open(path).map_err(|error| {
-            let code = match error.kind() {
-                io::ErrorKind::NotFound => StatusCode::NotFound,
-                _ => StatusCode::Unavailable,
-            };
-            Status::new(code, format!("{name}: {error}"))
-        })?;
-        Reader::new(name, Box::new(file)).map_err(|error| error.status())
+        let (name, storage) = open(path)?;
+        Reader::new(name, storage).map_err(|error| error.status())
     }
 
     /// A reader of `storage`, which errors call `name`.
@@ -113,15 +106,18 @@ impl Reader {
         let mut bytes = [0; FileHeader::SIZE];
         source.read_at(0, &mut bytes)?;
         let header = FileHeader::read(&bytes);
-        if header.magic != MAGIC {
-            let message = format!("the file begins with {:#010x}: expected {MAGIC:#010x} of a profile", header.magic);
-            return Err(source.error(StatusCode::InvalidArgument, 0, message));
-        }
-        if header.version_major != VERSION_MAJOR {
-            let message = format!("the version is {}: expected {VERSION_MAJOR}", header.version_major);
-            return Err(source.error(StatusCode::InvalidArgument, 4, message));
-        }
-        let end = source.check_header(header.header_length, FileHeader::SIZE, header.flags, header.file_length)?;
+        let end = source.check_start(&FileStart {
+            what: "profile",
+            magic: (Field { offset: offset_of!(FileHeader, magic), value: header.magic }, MAGIC),
+            version: (
+                Field { offset: offset_of!(FileHeader, version_major), value: header.version_major },
+                VERSION_MAJOR,
+            ),
+            header_length: Field { offset: offset_of!(FileHeader, header_length), value: header.header_length },
+            least: FileHeader::SIZE,
+            flags: Field { offset: offset_of!(FileHeader, flags), value: header.flags },
+            file_length: Field { offset: offset_of!(FileHeader, file_length), value: header.file_length },
+        })?;
         Ok(Reader { source, header, end, next: u64::from(header.header_length), index: 0 })
     }
 
@@ -153,7 +149,10 @@ impl Reader {
         source.read_at(offset, &mut bytes)?;
         let header = RecordHeader::read(&bytes);
         if header.flags != 0 {
-            return Err(source.damaged(offset + 102, format!("the flags are {:#x}: expected 0", header.flags)));
+            return Err(source.damaged(
+                place_of(offset, offset_of!(RecordHeader, flags)),
+                format!("the flags are {:#x}: expected 0", header.flags),
+            ));
         }
         if header.record_length > left {
             let message = format!("the record has {} bytes: expected at most {left}", header.record_length);
@@ -166,7 +165,7 @@ impl Reader {
                 RecordHeader::SIZE,
                 header.record_length
             );
-            return Err(source.damaged(offset + 56, message));
+            return Err(source.damaged(place_of(offset, offset_of!(RecordHeader, header_length)), message));
         }
         let names = u64::from(header.content_type_length) + u64::from(header.name_length);
         let expected = start.checked_add(names).and_then(|end| end.checked_add(header.payload_length));
@@ -176,11 +175,15 @@ impl Reader {
                 header.payload_length,
                 header.record_length - start
             );
-            return Err(source.damaged(offset + 8, message));
+            return Err(source.damaged(place_of(offset, offset_of!(RecordHeader, payload_length)), message));
         }
         if header.content_type_length > LONGEST_NAME || header.name_length > LONGEST_NAME {
             let message = format!("a name has {names} bytes: expected at most {LONGEST_NAME}");
-            return Err(source.error(StatusCode::ResourceExhausted, offset + 60, message));
+            return Err(source.error(
+                StatusCode::ResourceExhausted,
+                place_of(offset, offset_of!(RecordHeader, content_type_length)),
+                message,
+            ));
         }
         let mut content_type = vec![0; header.content_type_length as usize];
         let mut name = vec![0; header.name_length as usize];
@@ -316,4 +319,9 @@ impl TypedRecord<'_> {
     pub fn out_of_range(&self, message: impl Into<String>) -> ReadError {
         self.source.error(StatusCode::OutOfRange, self.offset, message)
     }
+}
+
+/// The place of a field of a record.
+fn place_of(record: u64, field: usize) -> u64 {
+    record + field as u64
 }

@@ -1,9 +1,9 @@
 //! The reader of captures: it checks the header of a file and the header of each record, in their order.
 
-use std::fs::File;
+use std::mem::offset_of;
 use std::path::Path;
 
-use vireo_core::record_file::{ReadError, Source, Storage};
+use vireo_core::record_file::{Field, FileStart, ReadError, Source, Storage, open};
 use vireo_core::status::{Status, StatusCode};
 
 use crate::generated::format::{FileHeader, MAGIC, OPTIONAL_RECORD, RecordType, VERSION_MAJOR};
@@ -43,15 +43,8 @@ impl Reader {
     /// # Errors
     /// NOT_FOUND or UNAVAILABLE if the file cannot be opened, and those of [`Reader::new`].
     pub fn open(path: &Path) -> Result<Reader, Status> {
-        let name = path.display().to_string();
-        let file = File::open(path).map_err(|error| {
-            let code = match error.kind() {
-                std::io::ErrorKind::NotFound => StatusCode::NotFound,
-                _ => StatusCode::Unavailable,
-            };
-            Status::new(code, format!("{name}: {error}"))
-        })?;
-        Reader::new(name, Box::new(file)).map_err(|error| error.status())
+        let (name, storage) = open(path)?;
+        Reader::new(name, storage).map_err(|error| error.status())
     }
 
     /// A reader of `storage`, which errors call `name`.
@@ -63,15 +56,18 @@ impl Reader {
         let mut bytes = [0; FileHeader::SIZE];
         source.read_at(0, &mut bytes)?;
         let header = FileHeader::read(&bytes);
-        if header.magic != MAGIC {
-            let message = format!("the file begins with {:#010x}: expected {MAGIC:#010x} of a capture", header.magic);
-            return Err(source.error(StatusCode::InvalidArgument, 0, message));
-        }
-        if header.version_major != VERSION_MAJOR {
-            let message = format!("the version is {}: expected {VERSION_MAJOR}", header.version_major);
-            return Err(source.error(StatusCode::InvalidArgument, 4, message));
-        }
-        let end = source.check_header(header.header_length, FileHeader::SIZE, header.flags, header.file_length)?;
+        let end = source.check_start(&FileStart {
+            what: "capture",
+            magic: (Field { offset: offset_of!(FileHeader, magic), value: header.magic }, MAGIC),
+            version: (
+                Field { offset: offset_of!(FileHeader, version_major), value: header.version_major },
+                VERSION_MAJOR,
+            ),
+            header_length: Field { offset: offset_of!(FileHeader, header_length), value: header.header_length },
+            least: FileHeader::SIZE,
+            flags: Field { offset: offset_of!(FileHeader, flags), value: header.flags },
+            file_length: Field { offset: offset_of!(FileHeader, file_length), value: header.file_length },
+        })?;
         let first = u64::from(header.header_length);
         Ok(Reader { source, header, end, next: first, ordinal: 0 })
     }
@@ -115,15 +111,22 @@ impl Reader {
         let header = RecordHeader::read(&bytes);
         if header.record_flags & !OPTIONAL_RECORD != 0 {
             let message = format!("the flags of the record are {:#x}: expected 0 or 1", header.record_flags);
-            return Err(source.damaged(offset + 62, message));
+            return Err(source.damaged(place_of(offset, offset_of!(RecordHeader, record_flags)), message));
         }
         let is_known = header.record_type != 0 && RecordType(header.record_type).name().is_some();
         if !is_known && header.record_flags & OPTIONAL_RECORD == 0 {
             let message = format!("the type of the record is {}: expected 1 to 5", header.record_type);
-            return Err(source.error(StatusCode::Unimplemented, offset + 60, message));
+            return Err(source.error(
+                StatusCode::Unimplemented,
+                place_of(offset, offset_of!(RecordHeader, record_type)),
+                message,
+            ));
         }
         if !header.reserved_is_zero() {
-            return Err(source.damaged(offset + 80, "a reserved field of the record is not 0: expected zeros"));
+            return Err(source.damaged(
+                place_of(offset, offset_of!(RecordHeader, reserved0)),
+                "a reserved field of the record is not 0: expected zeros",
+            ));
         }
         if header.record_length > left {
             let message = format!("the record has {} bytes: expected at most {left}", header.record_length);
@@ -136,16 +139,16 @@ impl Reader {
                 RecordHeader::SIZE,
                 header.record_length
             );
-            return Err(source.damaged(offset + 56, message));
+            return Err(source.damaged(place_of(offset, offset_of!(RecordHeader, header_length)), message));
         }
         if header.payload_length != header.record_length - start {
             let expected = header.record_length - start;
             let message = format!("the payload has {} bytes: expected {expected}", header.payload_length);
-            return Err(source.damaged(offset + 8, message));
+            return Err(source.damaged(place_of(offset, offset_of!(RecordHeader, payload_length)), message));
         }
         if header.sequence_ordinal != self.ordinal {
             let message = format!("the record is number {}: expected {}", header.sequence_ordinal, self.ordinal);
-            return Err(source.damaged(offset + 16, message));
+            return Err(source.damaged(place_of(offset, offset_of!(RecordHeader, sequence_ordinal)), message));
         }
         self.ordinal += 1;
         self.next = offset + header.record_length;
@@ -166,4 +169,9 @@ impl Reader {
         self.source.read_at(offset, &mut bytes)?;
         Ok(bytes)
     }
+}
+
+/// The place of a field of a record.
+fn place_of(record: u64, field: usize) -> u64 {
+    record + field as u64
 }
