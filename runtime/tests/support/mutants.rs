@@ -16,7 +16,8 @@ impl Mutants {
         self.0 as usize
     }
 
-    /// A copy with one to four damages: a byte or a bit is another one, eight bytes are all ones, or the end is missing.
+    /// A copy with one to four damages: a byte or a bit is another one, eight bytes are all ones, or the end is
+    /// missing.
     pub fn of(&mut self, good: &[u8]) -> Vec<u8> {
         let mut bytes = good.to_vec();
         for _ in 0..=self.random() % 4 {
