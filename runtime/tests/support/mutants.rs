@@ -1,6 +1,6 @@
 //! Damaged copies of files, which follow from a seed alone.
 
-/// What draws mutants.
+/// A source of mutants.
 pub struct Mutants(u64);
 
 impl Mutants {
