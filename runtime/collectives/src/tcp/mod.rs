@@ -2,8 +2,8 @@
 //!
 //! `wire` has the frames that ranks exchange and `connection` reads and writes them within a time limit. `process` is
 //! the meeting of all processes at rank 0, where they learn each other's addresses; `member` is the membership in a
-//! group, whose thread connects to the other members and runs rounds, and `exchange` moves the data of a round. `world`
-//! joins groups.
+//! group, whose thread connects to the other members (`join`) and runs rounds, and `exchange` moves the data of a round.
+//! `world` joins groups.
 //!
 //! **Peers are not trusted.** A connection says who it is within a few seconds or is dropped. Every length is compared
 //! with what this rank expects, or with a small limit, before memory is taken for it; nothing that a peer sends is used
@@ -12,6 +12,7 @@
 
 mod connection;
 mod exchange;
+mod join;
 mod member;
 mod process;
 mod wire;

@@ -13,7 +13,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::connection::{Connection, Patience, SLICE, too_late};
-use super::exchange::Mesh;
 use super::wire::{FrameKind, Reader, end_bytes, frame};
 use crate::status::{Result, Status, StatusCode};
 
@@ -57,13 +56,13 @@ pub(super) struct Process {
 
 /// The connections of callers that have said who they are.
 #[derive(Debug, Default)]
-struct Arrived {
+pub(super) struct Arrived {
     /// The ranks that came to the meeting, with the addresses at which they listen. None before and after it.
     meeting: Option<BTreeMap<u32, (Connection, SocketAddr)>>,
     /// The failure of the meeting.
     disagreement: Option<Status>,
     /// Members of groups, by the group and their rank in it.
-    members: BTreeMap<(GroupId, u32), Connection>,
+    pub(super) members: BTreeMap<(GroupId, u32), Connection>,
 }
 
 /// A number of 128 bits for parts of an identity (FNV-1a). It tells the groups of one program apart; it is no secret.
@@ -129,7 +128,7 @@ impl Process {
     }
 
     /// Waits until `found` finds something, or the deadline; none then.
-    fn wait_for<T>(&self, deadline: Instant, mut found: impl FnMut(&mut Arrived) -> Option<T>) -> Option<T> {
+    pub(super) fn wait_for<T>(&self, deadline: Instant, mut found: impl FnMut(&mut Arrived) -> Option<T>) -> Option<T> {
         let mut arrived = self.lock();
         loop {
             if let Some(found) = found(&mut arrived) {
@@ -144,7 +143,7 @@ impl Process {
     }
 
     /// The addresses of all ranks. The first call meets them, others wait for that.
-    fn addresses(self: &Arc<Self>) -> Result<&[SocketAddr]> {
+    pub(super) fn addresses(self: &Arc<Self>) -> Result<&[SocketAddr]> {
         let met = self.addresses.get_or_init(|| {
             if self.count == 1 {
                 return Ok(vec![SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0)]);
@@ -228,7 +227,7 @@ impl Process {
         Ok(addresses)
     }
 
-    fn deadline(&self) -> Instant {
+    pub(super) fn deadline(&self) -> Instant {
         // A limit that is beyond the end of time is a long one.
         let now = Instant::now();
         now.checked_add(self.limit).unwrap_or(now + Duration::from_secs(1 << 30))
@@ -340,43 +339,10 @@ impl Process {
         self.changed.notify_all();
         None
     }
-
-    /// Connects to the other members of a group. `members` are their ranks among the processes.
-    pub(super) fn connect(self: &Arc<Self>, id: GroupId, members: &[u32], me: u32) -> Result<Mesh> {
-        let (count, deadline) = (members.len() as u32, self.deadline());
-        let mut connections: Vec<Option<Connection>> = members.iter().map(|_| None).collect();
-        let name = |rank: u32| format!("rank {rank} of {count} ranks");
-        let addresses = self.addresses()?;
-        let (failed, limit) = (AtomicBool::new(false), self.limit);
-        let patience = Patience { deadline, limit, failed: &failed };
-        // The earlier member of each two listens.
-        for (rank, member) in (0..me).zip(members) {
-            let stream = loop {
-                match connect(addresses[*member as usize], deadline) {
-                    Ok(stream) => break stream,
-                    // Many may connect to it at once.
-                    Err(error) if error.kind() == io::ErrorKind::TimedOut && Instant::now() < deadline => {}
-                    Err(error) => {
-                        let message = format!("{} cannot be reached: {error}", name(rank));
-                        return Err(Status::new(StatusCode::Aborted, message));
-                    }
-                }
-            };
-            let connection = Connection::new(stream, name(rank))?;
-            connection.write(&frame(FrameKind::Join, &[&id[..], &me.to_le_bytes()].concat()), patience)?;
-            connections[rank as usize] = Some(connection);
-        }
-        for rank in me + 1..count {
-            let found = self.wait_for(deadline, |arrived| arrived.members.remove(&(id, rank)));
-            let connection = found.ok_or_else(|| too_late(limit, &name(rank)))?;
-            connections[rank as usize] = Some(connection.named(name(rank)));
-        }
-        Ok(Mesh { connections, me: me as usize })
-    }
 }
 
 /// Connects to an address before a deadline, in one attempt for each address that a name has.
-fn connect(address: impl ToSocketAddrs, deadline: Instant) -> io::Result<TcpStream> {
+pub(super) fn connect(address: impl ToSocketAddrs, deadline: Instant) -> io::Result<TcpStream> {
     let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in address.to_socket_addrs()? {
         let left = deadline.saturating_duration_since(Instant::now()).min(ATTEMPT);
