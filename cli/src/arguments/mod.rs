@@ -212,7 +212,7 @@ pub struct DeviceArguments {
     /// Where the ranks of a program with collective operations meet, and which rank this is:
     /// `tcp://HOST:PORT,RANK,COUNT`, where rank 0 listens. Launchers of MPI programs pass the rank and the count by
     /// variables (PMI_RANK and PMI_SIZE, OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE); a third number is the seconds
-    /// that ranks wait for each other.
+    /// that ranks wait for each other, and `,no_shared_memory` at the end keeps large data in connections.
     #[arg(long, value_name = "MEETING", value_parser = parse_collectives)]
     pub collectives: Option<CollectiveOptions>,
     /// The workers of `local-task` devices.

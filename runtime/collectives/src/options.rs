@@ -24,8 +24,8 @@ pub enum Meeting {
 
 /// How the ranks of a program find each other.
 ///
-/// As a text it is `tcp://HOST:PORT` or `process://NAME`, followed by `,RANK,COUNT` unless a launcher passes these, and
-/// by `,SECONDS` for another limit.
+/// As a text it is `tcp://HOST:PORT` or `process://NAME`, followed by `,RANK,COUNT` unless a launcher passes these, by
+/// `,SECONDS` for another limit, and by `,no_shared_memory` if all data go through connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectiveOptions {
     /// The place where they meet.
@@ -34,7 +34,13 @@ pub struct CollectiveOptions {
     pub rank_and_count: Option<(u32, u32)>,
     /// How long a rank waits for the others.
     pub limit: Duration,
+    /// Whether large data between processes of one host go through memory that both have, where the system has that,
+    /// and not through their connection.
+    pub shares_memory: bool,
 }
+
+/// The last field of a text without shared memory.
+const NO_SHARED_MEMORY: &str = "no_shared_memory";
 
 impl CollectiveOptions {
     /// Adds the rank and the number of ranks that a launcher of MPI programs passes, unless they are there. `variable`
@@ -74,10 +80,12 @@ impl FromStr for CollectiveOptions {
     fn from_str(text: &str) -> Result<CollectiveOptions> {
         let expected = || {
             Status::invalid_argument(format!(
-                "{text:?}: expected tcp://HOST:PORT or process://NAME, and then ,RANK,COUNT or ,RANK,COUNT,SECONDS"
+                "{text:?}: expected tcp://HOST:PORT or process://NAME, and then ,RANK,COUNT or ,RANK,COUNT,SECONDS, \
+                 and then ,{NO_SHARED_MEMORY}"
             ))
         };
-        let mut fields = text.split(',');
+        let without = text.strip_suffix(NO_SHARED_MEMORY).and_then(|rest| rest.strip_suffix(','));
+        let mut fields = without.unwrap_or(text).split(',');
         let meeting = fields.next().unwrap_or_default();
         let meeting = match meeting.split_once("://") {
             Some(("tcp", address))
@@ -104,7 +112,7 @@ impl FromStr for CollectiveOptions {
                 Duration::from_secs(seconds.into())
             }
         };
-        Ok(CollectiveOptions { meeting, rank_and_count: pair, limit })
+        Ok(CollectiveOptions { meeting, rank_and_count: pair, limit, shares_memory: without.is_none() })
     }
 }
 

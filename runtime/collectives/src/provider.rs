@@ -75,9 +75,11 @@ impl Collectives {
             None => in_process::join(&group_id("", &id, &params.group), rank, count, limit),
             Some(Meeting::Process(name)) => in_process::join(&group_id(name, &id, &params.group), rank, count, limit),
             Some(Meeting::Tcp(meeting)) => {
-                let pair = self.shared.options.as_ref().and_then(|options| options.rank_and_count);
-                let (own_rank, own_count) = pair.unwrap_or((rank, count));
-                let world = self.shared.world.get_or_init(|| World::new(meeting, own_rank, own_count, limit));
+                let options = self.shared.options.as_ref();
+                let (own_rank, own_count) = options.and_then(|options| options.rank_and_count).unwrap_or((rank, count));
+                let shares_memory = options.is_some_and(|options| options.shares_memory);
+                let world = || World::new(meeting, own_rank, own_count, limit, shares_memory);
+                let world = self.shared.world.get_or_init(world);
                 world.join(params, &id, rank, count)
             }
         };

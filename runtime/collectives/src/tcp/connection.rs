@@ -5,7 +5,8 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::wire::{FrameKind, HEADER, MAX_END, parse_end, parse_header};
+use super::shared::SharedMemory;
+use super::wire::{CHUNK, FrameKind, HEADER, MAX_END, header, parse_end, parse_header};
 use crate::perform::try_bytes;
 use crate::status::{Result, Status, StatusCode};
 
@@ -20,7 +21,12 @@ pub(super) struct Connection {
     name: String,
     /// Whether the last frame was written to its end.
     whole: AtomicBool,
+    /// The way of large data, if the peer is a process of this host.
+    shared: Option<SharedMemory>,
 }
+
+/// The most bytes of data that always go through the connection.
+const SMALL: usize = 16 << 10;
 
 /// The end of waiting: a deadline, and whether another thread has failed.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +38,7 @@ pub(super) struct Patience<'a> {
 
 impl Patience<'_> {
     /// Fails if it is time to.
-    fn check(&self, name: &str) -> Result<()> {
+    pub(super) fn check(&self, name: &str) -> Result<()> {
         if self.failed.load(Ordering::Relaxed) {
             return Err(Status::new(StatusCode::Cancelled, "another rank has failed"));
         }
@@ -49,7 +55,7 @@ pub(super) fn too_late(limit: Duration, names: &str) -> Status {
     Status::new(StatusCode::DeadlineExceeded, format!("collective operations waited {limit:?} for {names}"))
 }
 
-fn is_timeout(error: &io::Error) -> bool {
+pub(super) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
@@ -59,15 +65,34 @@ impl Connection {
     /// # Errors
     /// UNAVAILABLE if the system refuses its settings.
     pub(super) fn new(stream: TcpStream, name: String) -> Result<Connection> {
-        let settings = || {
-            stream.set_nonblocking(false)?;
-            // Frames are written whole, and the other side waits for them.
-            stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(SLICE))?;
-            stream.set_write_timeout(Some(SLICE))
-        };
-        settings().map_err(|error| left(&name).with_source(error))?;
-        Ok(Connection { stream, name, whole: AtomicBool::new(true) })
+        prepare(&stream).map_err(|error| left(&name).with_source(error))?;
+        Ok(Connection { stream, name, whole: AtomicBool::new(true), shared: None })
+    }
+
+    /// The same connection, whose large data go through memory.
+    pub(super) fn with_shared(self, shared: SharedMemory) -> Connection {
+        Connection { shared: Some(shared), ..self }
+    }
+
+    /// Whether the peer has an address of this host.
+    pub(super) fn is_of_this_host(&self) -> bool {
+        let [own, other] = [self.stream.local_addr(), self.stream.peer_addr()];
+        own.is_ok_and(|own| other.is_ok_and(|other| own.ip().to_canonical() == other.ip().to_canonical()))
+    }
+
+    /// Bytes that can be sent before the peer reads any, once it has read all before them.
+    pub(super) fn room(&self) -> u64 {
+        self.shared.as_ref().map_or(SMALL as u64, SharedMemory::room)
+    }
+
+    /// Whether large data go through memory.
+    pub(super) fn is_shared(&self) -> bool {
+        self.shared.is_some()
+    }
+
+    /// The connection to the system alone.
+    pub(super) fn into_stream(self) -> TcpStream {
+        self.stream
     }
 
     /// The peer in failures.
@@ -145,17 +170,45 @@ impl Connection {
         Ok(())
     }
 
+    /// Writes a frame of data, for whose header there is room before them.
+    ///
+    /// # Errors
+    /// As above.
+    pub(super) fn write_data(&self, frame: &mut [u8], patience: Patience<'_>) -> Result<()> {
+        let (head, data) = frame.split_at_mut(HEADER);
+        let shared = self.shared.as_ref().filter(|_| data.len() > SMALL);
+        let kind = if shared.is_some() { FrameKind::Shared } else { FrameKind::Data };
+        head.copy_from_slice(&header(kind, data.len() as u64));
+        match shared {
+            Some(shared) => {
+                shared.write(data, &self.name, patience)?;
+                self.write(head, patience)
+            }
+            None => self.write(frame, patience),
+        }
+    }
+
     /// Reads the header of a frame of a kind, and returns its length.
     ///
     /// # Errors
     /// The failure of a peer that gives up; DATA_LOSS for another frame.
     fn expect(&self, kind: FrameKind, patience: Patience<'_>) -> Result<u64> {
-        let mut header = [0; HEADER];
-        self.read(&mut header, patience)?;
-        let (found, length) = parse_header(&header).map_err(|status| status.context(&self.name))?;
+        let (found, length) = self.next(patience)?;
         if found == kind {
             return Ok(length);
         }
+        self.unexpected(found, length, kind, patience)
+    }
+
+    /// Reads the header of a frame.
+    fn next(&self, patience: Patience<'_>) -> Result<(FrameKind, u64)> {
+        let mut header = [0; HEADER];
+        self.read(&mut header, patience)?;
+        parse_header(&header).map_err(|status| status.context(&self.name))
+    }
+
+    /// The failure of a frame of another kind than one that was expected.
+    fn unexpected<T>(&self, found: FrameKind, length: u64, kind: FrameKind, patience: Patience<'_>) -> Result<T> {
         if found == FrameKind::End && length <= MAX_END {
             let mut bytes = vec![0; length as usize];
             self.read(&mut bytes, patience)?;
@@ -206,12 +259,19 @@ impl Connection {
     /// # Errors
     /// As above, and DATA_LOSS for another length.
     pub(super) fn data(&self, out: &mut [u8], patience: Patience<'_>) -> Result<()> {
-        let length = self.expect(FrameKind::Data, patience)?;
+        let (found, length) = self.next(patience)?;
+        let shared = self.shared.as_ref().filter(|_| found == FrameKind::Shared && out.len() <= CHUNK as usize);
+        if found != FrameKind::Data && shared.is_none() {
+            return self.unexpected(found, length, FrameKind::Data, patience);
+        }
         if length != out.len() as u64 {
             let message = format!("{}: {length} bytes of data, expected {}", self.name, out.len());
             return Err(Status::data_loss(message));
         }
-        self.read(out, patience)
+        match shared {
+            Some(shared) => shared.read(out, &self.name),
+            None => self.read(out, patience),
+        }
     }
 
     /// Ends what it sends, with this last frame unless a frame was left unfinished.
@@ -238,8 +298,16 @@ impl Connection {
     }
 }
 
+/// Frames are written whole, and the other side waits for them; each wait ends soon.
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(SLICE))?;
+    stream.set_write_timeout(Some(SLICE))
+}
+
 /// The failure of a peer that is not there any more.
 #[cold]
-fn left(name: &str) -> Status {
+pub(super) fn left(name: &str) -> Status {
     Status::new(StatusCode::Aborted, format!("{name} has left the group"))
 }

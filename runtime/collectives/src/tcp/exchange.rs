@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use super::connection::{Connection, Patience};
-use super::wire::{FrameKind, HEADER, header};
+use super::wire::{CHUNK, HEADER};
 use crate::agreement::{Facts, operations_of, transfers};
 use crate::element::reduce;
 use crate::hal::CollectiveKind;
@@ -18,11 +18,6 @@ use crate::operation::Operation;
 use crate::perform::{Source, clear_unsent, distribute, needed, sources, try_bytes};
 use crate::span::{BoundOperation, Span};
 use crate::status::{Result, Status, StatusCode};
-
-/// Bytes of a frame of data.
-const CHUNK: u64 = 64 << 10;
-/// At most so many bytes for each peer are sent before any are received: buffers of the system hold them.
-const SMALL: u64 = 16 << 10;
 
 /// The connections to the other members of a group, by rank.
 #[derive(Debug)]
@@ -75,9 +70,8 @@ fn send(mesh: &Mesh, outgoing: &[Option<Outgoing<'_>>], patience: Patience<'_>) 
             };
             let size = CHUNK.min(length - done);
             frame.resize(HEADER + size as usize, 0);
-            frame[..HEADER].copy_from_slice(&header(FrameKind::Data, size));
             source.read(offset + done, &mut frame[HEADER..])?;
-            connection.write(&frame, patience)?;
+            connection.write_data(&mut frame, patience)?;
         }
         done += CHUNK;
     }
@@ -118,7 +112,12 @@ fn exchange(
     patience: Patience<'_>,
     on_chunk: impl FnMut(u64, &mut [Vec<u8>]) -> Result<()>,
 ) -> Result<()> {
-    if outgoing.iter().flatten().all(|outgoing| outgoing.length <= SMALL) {
+    // Buffers of the system, or the places in memory, hold so little, so all can be sent before any are received:
+    // whoever has come to this exchange has read all that was sent before it.
+    let fits = |(peer, connection): (usize, &Connection)| {
+        outgoing[peer].is_none_or(|outgoing| outgoing.length <= connection.room())
+    };
+    if mesh.peers(true).all(fits) {
         send(mesh, outgoing, patience)?;
         return receive(mesh, incoming, patience, on_chunk);
     }

@@ -2,9 +2,10 @@
 //! other members and runs the rounds at which this rank arrives, one after the other.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,11 +26,12 @@ const FAREWELL: Duration = Duration::from_secs(1);
 type Arrival = (u64, Contribution, Completion);
 
 /// The membership of this process in a group.
-#[derive(Debug)]
 pub(super) struct TcpMember {
     rank: u32,
     count: u32,
     arrivals: Sender<Arrival>,
+    /// The number of peers with which it shares memory, once it is connected.
+    shares: Arc<OnceLock<usize>>,
 }
 
 /// The thread of a membership.
@@ -39,6 +41,7 @@ struct Worker {
     /// The ranks of the members among the processes.
     members: Vec<u32>,
     me: u32,
+    shares: Arc<OnceLock<usize>>,
 }
 
 impl TcpMember {
@@ -47,10 +50,11 @@ impl TcpMember {
         let (arrivals, received) = channel();
         // A group has no more than the limit of ranks.
         let (rank, count) = (me, members.len() as u32);
-        let worker = Worker { process: process.clone(), id, members, me };
+        let shares = Arc::new(OnceLock::new());
+        let worker = Worker { process: process.clone(), id, members, me, shares: shares.clone() };
         let thread = thread::Builder::new().name("vireo-collectives".into());
         thread.spawn(move || worker.run(&received)).map_err(no_thread)?;
-        Ok(TcpMember { rank, count, arrivals })
+        Ok(TcpMember { rank, count, arrivals, shares })
     }
 }
 
@@ -67,9 +71,22 @@ impl Transport for TcpMember {
     }
 }
 
+impl fmt::Debug for TcpMember {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rank {} of {} in processes", self.rank, self.count)?;
+        match self.shares.get() {
+            Some(shares) => write!(f, ", with memory shared by {shares} of the others"),
+            None => f.write_str(", not connected yet"),
+        }
+    }
+}
+
 impl Worker {
     fn run(self, arrivals: &Receiver<Arrival>) {
         let mut mesh = self.process.connect(self.id, &self.members, self.me);
+        if let Ok(mesh) = &mesh {
+            let _ = self.shares.set(mesh.connections.iter().flatten().filter(|other| other.is_shared()).count());
+        }
         let (mut waiting, mut next) = (BTreeMap::new(), 0);
         while let Ok((round, contribution, completion)) = arrivals.recv() {
             waiting.insert(round, (contribution, completion));

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::connection::{Connection, Patience, SLICE, too_late};
-use super::wire::{FrameKind, Reader, end_bytes, frame};
+use super::wire::{FrameKind, OFFER, Reader, end_bytes, frame};
 use crate::status::{Result, Status, StatusCode};
 
 /// How long a caller has to say who it is.
@@ -21,7 +21,7 @@ const GREETING: Duration = Duration::from_secs(5);
 /// The most callers that have yet to say who they are.
 const MAX_CALLERS: usize = 64;
 /// The most bytes of a greeting.
-const MAX_GREETING: u64 = 64;
+const MAX_GREETING: u64 = 20 + OFFER as u64;
 /// The most connections of members that this process is yet to expect.
 const MAX_WAITING: usize = 4096;
 /// The longest wait for one attempt to connect, and the pause before the next one.
@@ -42,6 +42,8 @@ pub(super) struct Process {
     count: u32,
     /// How long a rank waits for others.
     pub(super) limit: Duration,
+    /// Whether data go through memory to processes of this host.
+    pub(super) shares_memory: bool,
     /// The addresses of all ranks, once they have met.
     addresses: OnceLock<Result<Vec<SocketAddr>>>,
     /// The address of the listener, to wake it when the process leaves.
@@ -62,8 +64,13 @@ pub(super) struct Arrived {
     /// The failure of the meeting.
     disagreement: Option<Status>,
     /// Members of groups, by the group and their rank in it.
-    pub(super) members: BTreeMap<(GroupId, u32), Connection>,
+    pub(super) members: BTreeMap<(GroupId, u32), Arrival>,
+    /// The connections through which members give back places in memory.
+    pub(super) returns: BTreeMap<(GroupId, u32), Connection>,
 }
+
+/// The connection of a member, and the memory that it offers.
+pub(super) type Arrival = (Connection, Option<[u8; OFFER]>);
 
 /// A number of 128 bits for parts of an identity (FNV-1a). It tells the groups of one program apart; it is no secret.
 pub(super) fn identity(parts: &[&[u8]]) -> GroupId {
@@ -79,12 +86,13 @@ pub(super) fn identity(parts: &[&[u8]]) -> GroupId {
 
 impl Process {
     /// The process of a rank, which meets the others at a host and port.
-    pub(super) fn new(meeting: &str, rank: u32, count: u32, limit: Duration) -> Arc<Process> {
+    pub(super) fn new(meeting: &str, rank: u32, count: u32, limit: Duration, shares_memory: bool) -> Arc<Process> {
         Arc::new(Process {
             meeting: meeting.to_string(),
             rank,
             count,
             limit,
+            shares_memory,
             addresses: OnceLock::new(),
             listens: OnceLock::new(),
             has_left: AtomicBool::new(false),
@@ -295,10 +303,21 @@ impl Process {
             }
             FrameKind::Join => {
                 let (group, rank) = (reader.array()?, reader.u32()?);
+                let offer = if reader.0.is_empty() { None } else { Some(reader.array()?) };
                 reader.end()?;
                 let mut arrived = self.lock();
                 if arrived.members.len() < MAX_WAITING {
-                    arrived.members.entry((group, rank)).or_insert(connection);
+                    arrived.members.entry((group, rank)).or_insert((connection, offer));
+                    self.changed.notify_all();
+                }
+                None
+            }
+            FrameKind::Returns => {
+                let (group, rank) = (reader.array()?, reader.u32()?);
+                reader.end()?;
+                let mut arrived = self.lock();
+                if arrived.returns.len() < MAX_WAITING {
+                    arrived.returns.entry((group, rank)).or_insert(connection);
                     self.changed.notify_all();
                 }
                 None

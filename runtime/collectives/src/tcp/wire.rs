@@ -10,8 +10,9 @@ use crate::status::{Result, Status, StatusCode};
 /// The first bytes of every frame.
 const MAGIC: [u8; 4] = *b"VCOL";
 /// The version of the frames.
-const VERSION: u8 = 1;
-/// Bytes of a header: the magic, the version, the kind, two bytes of zero, and the number of bytes that follow.
+const VERSION: u8 = 2;
+/// Bytes of a header: the magic, the version, the kind, two bytes of zero, and the number of bytes
+/// that follow or, of `Shared`, are in memory.
 pub(super) const HEADER: usize = 16;
 /// The most bytes of a text.
 const MAX_TEXT: usize = 1024;
@@ -21,6 +22,13 @@ const OPERATION: usize = 16;
 pub(super) const MAX_FACTS: u64 = (16 + MAX_OPERATIONS * OPERATION) as u64;
 /// The most bytes of an end.
 pub(super) const MAX_END: u64 = 1 + MAX_TEXT as u64;
+
+/// Bytes of a frame of data, at most.
+pub(super) const CHUNK: u64 = 64 << 10;
+/// Bytes of a secret, and of the identity of a boot.
+pub(super) const ID: usize = 16;
+/// Bytes of an offer of memory: the boot, the process, the descriptor and the number of the file, the secret in it.
+pub(super) const OFFER: usize = ID + 4 + 4 + 8 + ID;
 
 /// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,10 +45,25 @@ pub(super) enum FrameKind {
     Data = 5,
     /// The sender gives up, for a reason.
     End = 6,
+    /// A member of a group connects to another one, to give back places in memory that both share.
+    Returns = 7,
+    /// The answer to a member that offers memory: an offer, or nothing. Then the answer to that.
+    Offer = 8,
+    /// Data of an operation, which are in memory; the frame has a header only.
+    Shared = 9,
 }
 
-const KINDS: [FrameKind; 6] =
-    [FrameKind::Meet, FrameKind::Addresses, FrameKind::Join, FrameKind::Facts, FrameKind::Data, FrameKind::End];
+const KINDS: [FrameKind; 9] = [
+    FrameKind::Meet,
+    FrameKind::Addresses,
+    FrameKind::Join,
+    FrameKind::Facts,
+    FrameKind::Data,
+    FrameKind::End,
+    FrameKind::Returns,
+    FrameKind::Offer,
+    FrameKind::Shared,
+];
 
 /// The header of a frame of `length` bytes.
 pub(super) fn header(kind: FrameKind, length: u64) -> [u8; HEADER] {
@@ -238,7 +261,7 @@ mod tests {
         assert!(long.len() as u64 <= MAX_END && parse_end(&long).message().chars().all(|c| c == '\u{e4}'));
         let mut bytes = header(FrameKind::Data, 1 << 50);
         assert!(matches!(parse_header(&bytes), Ok((FrameKind::Data, length)) if length == 1 << 50));
-        bytes[5] = 7;
+        bytes[5] = 10;
         assert!(parse_header(&bytes).is_err());
     }
 }

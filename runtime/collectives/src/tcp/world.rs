@@ -18,8 +18,8 @@ pub(crate) struct World(Arc<Process>);
 
 impl World {
     /// The processes that meet at a host and port.
-    pub(crate) fn new(meeting: &str, rank: u32, count: u32, limit: Duration) -> World {
-        World(Process::new(meeting, rank, count, limit))
+    pub(crate) fn new(meeting: &str, rank: u32, count: u32, limit: Duration, shares_memory: bool) -> World {
+        World(Process::new(meeting, rank, count, limit, shares_memory))
     }
 
     /// Joins a group of all processes. It returns at once; failures of the meeting are those of the first round.

@@ -9,7 +9,8 @@ use vireo_hal::{Channel, ChannelParams, ChannelProvider, ChannelRank};
 
 #[test]
 fn texts() {
-    let options = |meeting, rank_and_count, limit| CollectiveOptions { meeting, rank_and_count, limit };
+    let options =
+        |meeting, rank_and_count, limit| CollectiveOptions { meeting, rank_and_count, limit, shares_memory: true };
     let tcp = || Meeting::Tcp("[::1]:4000".to_string());
     assert_eq!("tcp://[::1]:4000".parse::<CollectiveOptions>().unwrap(), options(tcp(), None, DEFAULT_LIMIT));
     assert_eq!(
@@ -21,8 +22,11 @@ fn texts() {
         "process://name,0,3,7".parse::<CollectiveOptions>().unwrap(),
         options(name, Some((0, 3)), Duration::from_secs(7))
     );
+    let without = CollectiveOptions { shares_memory: false, ..options(tcp(), Some((1, 2)), DEFAULT_LIMIT) };
+    assert_eq!("tcp://[::1]:4000,1,2,no_shared_memory".parse::<CollectiveOptions>().unwrap(), without);
     for text in [
         "",
+        "no_shared_memory",
         "tcp://",
         "tcp://host",
         "tcp://:1",

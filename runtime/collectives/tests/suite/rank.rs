@@ -24,7 +24,7 @@ pub fn in_process(name: &str, count: u32, limit: Duration) -> Vec<Arc<GroupChann
 /// The channel of one rank.
 pub fn join(name: &str, rank: u32, count: u32, limit: Duration) -> Result<Arc<GroupChannel>> {
     let meeting = Meeting::Process(name.to_string());
-    let options = CollectiveOptions { meeting, rank_and_count: Some((rank, count)), limit };
+    let options = CollectiveOptions { meeting, rank_and_count: Some((rank, count)), limit, shares_memory: true };
     Collectives::new(options).channel(&ChannelParams { rank: -1, count: -1, ..ChannelParams::default() })
 }
 

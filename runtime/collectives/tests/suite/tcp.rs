@@ -24,8 +24,12 @@ fn free_address() -> String {
 }
 
 fn collectives(address: &str, rank: u32, count: u32, limit: Duration) -> Collectives {
+    sharing(address, rank, count, limit, true)
+}
+
+fn sharing(address: &str, rank: u32, count: u32, limit: Duration, shares_memory: bool) -> Collectives {
     let meeting = Meeting::Tcp(address.to_string());
-    Collectives::new(CollectiveOptions { meeting, rank_and_count: Some((rank, count)), limit })
+    Collectives::new(CollectiveOptions { meeting, rank_and_count: Some((rank, count)), limit, shares_memory })
 }
 
 fn channel(collectives: &Collectives) -> Arc<GroupChannel> {
@@ -64,6 +68,24 @@ fn large_data_of_three_ranks() {
     outcomes.iter().for_each(success);
     let expected: Vec<f32> = data.iter().map(|value| 3.0 * value).collect();
     assert!(buffers.iter().all(|buffer| values(buffer) == expected));
+}
+
+#[test]
+fn large_data_go_through_memory_if_both_ranks_want_that() {
+    // Without and with memory, and a rank that does not want it beside two that do.
+    for (wants, shared) in [([false; 3], [0; 3]), ([true; 3], [2; 3]), ([true, false, true], [1, 0, 1])] {
+        let address = free_address();
+        let ranks = (0..).zip(wants);
+        let processes: Vec<_> = ranks.map(|(rank, wants)| sharing(&address, rank, 3, LIMIT, wants)).collect();
+        let channels: Vec<_> = processes.iter().map(channel).collect();
+        // Of up to 128 KB for each rank, so of several frames.
+        kinds::run_all(&channels, 45, 16_000);
+        for (channel, shared) in channels.iter().zip(shared) {
+            let shared = if cfg!(target_os = "linux") { shared } else { 0 };
+            let text = format!("{channel:?}");
+            assert!(text.contains(&format!("with memory shared by {shared} of the others")), "{text}");
+        }
+    }
 }
 
 #[test]
@@ -211,7 +233,7 @@ fn call(address: &str) -> TcpStream {
 
 /// A frame of a kind, with any length in its header.
 fn frame(kind: u8, length: u64, bytes: &[u8]) -> Vec<u8> {
-    [&b"VCOL\x01"[..], &[kind, 0, 0], &length.to_le_bytes(), bytes].concat()
+    [&b"VCOL\x02"[..], &[kind, 0, 0], &length.to_le_bytes(), bytes].concat()
 }
 
 #[test]
@@ -229,6 +251,9 @@ fn callers_that_are_no_rank_do_not_hold_up_the_meeting() {
         frame(9, 0, &[]),
         frame(4, 9, &[0; 9]),
         frame(3, 20, &[1; 20]),
+        frame(3, 68, &[1; 68]),
+        frame(7, 20, &[1; 20]),
+        frame(7, 21, &[1; 21]),
         Vec::new(),
     ] {
         let mut stream = call(&address);
@@ -242,6 +267,37 @@ fn callers_that_are_no_rank_do_not_hold_up_the_meeting() {
 
 /// Rank 1 of two ranks, by hand: it meets rank 0, and answers its first round with bytes of its own.
 fn hostile(answer: &[u8]) -> String {
+    let mut rank = by_hand(&[]);
+    rank.contribution();
+    rank.stream.write_all(answer).expect("is sent");
+    failure(&rank.outcome)
+}
+
+/// Rank 1 of two ranks, and the outcome of the first round at rank 0.
+struct ByHand {
+    _first: Collectives,
+    outcome: std::sync::mpsc::Receiver<Result<()>>,
+    stream: TcpStream,
+}
+
+impl ByHand {
+    /// Reads the contribution of rank 0.
+    fn contribution(&mut self) {
+        let length = self.header(4);
+        self.stream.read_exact(&mut vec![0; length]).expect("its bytes");
+    }
+
+    /// Reads the header of a frame of a kind, and returns its length.
+    fn header(&mut self, kind: u8) -> usize {
+        let mut header = [0; 16];
+        self.stream.read_exact(&mut header).expect("a header");
+        assert_eq!(header[5], kind);
+        u64::from_le_bytes(header[8..].try_into().expect("eight bytes")) as usize
+    }
+}
+
+/// Rank 1 of two ranks, which joins with an offer of memory.
+fn by_hand(offer: &[u8]) -> ByHand {
     let address = free_address();
     let first = collectives(&address, 0, 2, Duration::from_secs(3));
     let outcome = arrive(&channel(&first), vec![all_reduce(&[1.0; 8]).0]);
@@ -252,13 +308,30 @@ fn hostile(answer: &[u8]) -> String {
     meeting.write_all(&frame(1, 12, &greeting)).expect("is sent");
     meeting.read_exact(&mut [0; 16 + 2 * 18]).expect("the addresses");
     let mut stream = call(&address);
-    stream.write_all(&frame(3, 20, &[&default_group()[..], &1_u32.to_le_bytes()].concat())).expect("is sent");
-    let mut header = [0; 16];
-    stream.read_exact(&mut header).expect("a contribution");
-    let length = u64::from_le_bytes(header[8..].try_into().expect("eight bytes"));
-    stream.read_exact(&mut vec![0; length as usize]).expect("its bytes");
-    stream.write_all(answer).expect("is sent");
-    failure(&outcome)
+    let greeting = [&default_group()[..], &1_u32.to_le_bytes(), offer].concat();
+    stream.write_all(&frame(3, greeting.len() as u64, &greeting)).expect("is sent");
+    ByHand { _first: first, outcome, stream }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn offers_of_memory_that_is_not_there_are_refused() {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("has one");
+    let boot = u128::from_str_radix(&boot.trim().replace('-', ""), 16).expect("a number").to_be_bytes();
+    let offer = |boot: [u8; 16], process: u32, descriptor: u32| {
+        let parts = [&boot[..], &process.to_le_bytes(), &descriptor.to_le_bytes(), &[0; 8], &[0; 16]];
+        parts.concat()
+    };
+    let own = std::process::id();
+    // Another host, no process, no descriptor, and one of this test that is another file.
+    for offer in [offer([0; 16], own, 0), offer(boot, u32::MAX, 0), offer(boot, own, u32::MAX), offer(boot, own, 1)] {
+        let mut rank = by_hand(&offer);
+        assert_eq!(rank.header(8), 0, "the offer is refused");
+        // The group goes on without it.
+        rank.contribution();
+        rank.stream.write_all(&frame(6, 8, b"\x09because")).expect("is sent");
+        assert!(failure(&rank.outcome).contains("because"));
+    }
 }
 
 /// The identity of the first group without id and name, by the arithmetic of FNV-1a.
@@ -282,7 +355,7 @@ fn hostile_peers_are_refused() {
         frame(4, 25, &[&[0; 9][..], &operation].concat())
     };
     let agreed = contribution(1, 9, 8);
-    let cases: [(Vec<u8>, &str); 10] = [
+    let cases: [(Vec<u8>, &str); 11] = [
         (contribution(1, 9, 7), "(element counts 8 and 7)"),
         (contribution(1, 9, u64::MAX), "rank 1 cannot take part: all_reduce of 18446744073709551615 elements"),
         (contribution(99, 9, 8), "rank 1 cannot take part: there is no collective operation 99"),
@@ -292,6 +365,7 @@ fn hostile_peers_are_refused() {
         (b"nonsense, nonsense".to_vec(), "is no header of a frame"),
         ([&agreed[..], &frame(5, 1 << 50, &[])].concat(), "1125899906842624 bytes of data, expected 16"),
         ([&agreed[..], &frame(6, 8, b"\x09because")].concat(), "because"),
+        ([&agreed[..], &frame(9, 16, &[])].concat(), "rank 1 of 2 ranks: a Shared frame, expected Data"),
         (agreed[..20].to_vec(), "rank 1 of 2 ranks"),
     ];
     for (answer, expected) in cases {
@@ -304,6 +378,8 @@ fn hostile_peers_are_refused() {
 const ADDRESS: &str = "VIREO_TEST_ADDRESS";
 const RANK: &str = "VIREO_TEST_RANK";
 const DIES: &str = "VIREO_TEST_DIES";
+/// So much that it goes through memory of the processes.
+static LARGE: [f32; 50_000] = [0.0; 50_000];
 
 /// This test as another process, which is a rank of three.
 fn process(address: &str, rank: u32, dies: bool) -> Child {
@@ -323,9 +399,9 @@ fn a_rank_in_a_process_of_its_own() {
     let rank = rank.parse().expect("a rank");
     let process = collectives(&address, rank, 3, LIMIT);
     let channel = channel(&process);
-    let (operation, buffer) = all_reduce(&[rank as f32, 1.0]);
+    let (operation, buffer) = all_reduce(&LARGE.map(|value| rank as f32 + value));
     success(&arrive(&channel, vec![operation]));
-    assert_eq!(values(&buffer), [3.0, 3.0]);
+    assert_eq!(values(&buffer), [3.0; LARGE.len()]);
     if std::env::var(DIES).is_ok() {
         std::process::abort();
     }
@@ -341,9 +417,9 @@ fn a_process_that_dies_fails_the_others() {
     let processes = [process(&address, 1, false), process(&address, 2, true)];
     let first = collectives(&address, 0, 3, LIMIT);
     let channel = channel(&first);
-    let (operation, buffer) = all_reduce(&[0.0, 1.0]);
+    let (operation, buffer) = all_reduce(&LARGE);
     success(&arrive(&channel, vec![operation]));
-    assert_eq!(values(&buffer), [3.0, 3.0]);
+    assert_eq!(values(&buffer), [3.0; LARGE.len()]);
     let message = failure(&arrive(&channel, vec![all_reduce(&[1.0]).0]));
     assert!(message.contains("rank 2 of 3 ranks has left the group"), "{message}");
     let [second, third] = processes.map(|process| process.wait_with_output().expect("it ends"));

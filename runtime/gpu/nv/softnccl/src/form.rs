@@ -39,7 +39,12 @@ pub(crate) struct Formed {
 
 impl Joining {
     fn channel(&self, meeting: Meeting) -> Outcome<Formed> {
-        let options = CollectiveOptions { meeting, rank_and_count: Some((self.rank, self.count)), limit: self.limit };
+        let options = CollectiveOptions {
+            meeting,
+            rank_and_count: Some((self.rank, self.count)),
+            limit: self.limit,
+            shares_memory: true,
+        };
         let world = Collectives::new(options);
         let params = ChannelParams { id: self.id.clone(), rank: -1, count: -1, ..ChannelParams::default() };
         Ok(Formed { channel: world.channel(&params)?, world: Some(Arc::new(world)) })

@@ -39,7 +39,7 @@ pub fn options() -> DeviceOptions {
 
 /// The collectives of a rank.
 pub fn collectives(meeting: Meeting, rank_and_count: Option<(u32, u32)>, limit: Duration) -> Collectives {
-    Collectives::new(CollectiveOptions { meeting, rank_and_count, limit })
+    Collectives::new(CollectiveOptions { meeting, rank_and_count, limit, shares_memory: true })
 }
 
 /// A device of the software driver.
