@@ -11,7 +11,7 @@ use crate::emit::hal_types::{type_ident, value_ident};
 use crate::emit::layouts;
 use crate::emit::scope::Scope;
 use crate::load::Spec;
-use crate::model::api::{Api, Call, Library};
+use crate::model::api::{Api, Call, Library, PartnerArgument};
 use crate::model::hal::LayoutType;
 
 /// `stream/api.rs`, the trait and the wrapper, and `stream/cuda.rs`, the implementation; for an API whose failures name
@@ -63,15 +63,13 @@ fn signature(api: &Api, call: &Call) -> Signature {
             _ => args.push((value_ident(name), layouts::ty(ty, scope))),
         }
     }
-    let lines = [
-        format!(" {}", call.symbol.function.doc.trim()),
-        String::new(),
-        format!(" `{}` in CUDA, `{}` in HIP.", call.symbol.function.name, call.hip),
-    ];
-    let differs = call.hip_differs.as_ref().map(|text| {
-        let text = format!(" HIP differs: {text}");
-        quote!(#[doc = ""] #[doc = #text])
-    });
+    let function = &call.symbol.function;
+    let names = match &call.hip {
+        Some(other) if *other != function.name => format!(" `{}` in CUDA, `{other}` in HIP.", function.name),
+        _ => format!(" `{}`.", function.name),
+    };
+    let lines = [format!(" {}", function.doc.trim()), String::new(), names];
+    let differs = differences(api, call).map(|text| quote!(#[doc = ""] #[doc = #text]));
     let fails = api.returns_status(&call.symbol.function);
     if !fails {
         results = call.symbol.function.result.iter().map(|result| layouts::ty(result, scope)).collect();
@@ -98,6 +96,31 @@ fn signature(api: &Api, call: &Call) -> Signature {
             /// after it has returned where a stream does it.
         },
     }
+}
+
+/// The differences of the function of the partner, in a line for people.
+fn differences(api: &Api, call: &Call) -> Option<String> {
+    let partner = api.partner.as_ref().filter(|_| call.hip.is_some())?;
+    let mut texts = Vec::new();
+    if let Some(arguments) = partner.arguments.get(&call.name) {
+        let arguments = arguments.iter().map(|argument| match argument {
+            PartnerArgument::Same(name) => name.clone(),
+            PartnerArgument::Constant(name, value) => format!("{name} = {value}"),
+            PartnerArgument::DeviceOf(name) => format!("the device of {name}"),
+        });
+        texts.push(format!("its arguments are `({})`", arguments.collect::<Vec<String>>().join(", ")));
+    }
+    for (_, ty) in &call.symbol.function.args {
+        let inner = if let LayoutType::Pointer { to, .. } = ty { to } else { ty };
+        let LayoutType::Layout(name) = inner else { continue };
+        if partner.numbers.contains_key(name) {
+            texts.push(format!("`{}` has other numbers", type_ident(name)));
+        }
+        if let Some(layout) = partner.layouts.get(name) {
+            texts.push(format!("`{}` has {} bytes in another order", type_ident(name), layout.size));
+        }
+    }
+    (!texts.is_empty()).then(|| format!(" In {}, {}.", partner.title, texts.join(", and ")))
 }
 
 impl Signature {

@@ -16,6 +16,7 @@ mod libraries;
 mod lowering;
 mod mini;
 mod names;
+mod partners;
 mod ptx;
 mod real;
 mod real_spec;

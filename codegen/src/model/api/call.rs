@@ -15,13 +15,12 @@ use crate::model::hal::LayoutType;
 struct RawCall {
     call: String,
     cuda: String,
-    hip: String,
+    hip: Option<String>,
     #[serde(default)]
     returns: Vec<String>,
     #[serde(default)]
     optional: bool,
     group: Option<String>,
-    hip_differs: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -41,8 +40,13 @@ pub(super) fn calls(api: &Api, entries: &[Entry], diagnostics: &mut Diagnostics)
     let mut calls: Vec<Call> = Vec::new();
     for entry in entries.iter().filter(|entry| entry.kind == "call") {
         let Some(call) = call(api, entry, diagnostics) else { continue };
-        let names = |call: &Call| [call.name.clone(), call.symbol.function.name.clone(), call.hip.clone()];
-        if calls.iter().any(|other| names(other).iter().zip(names(&call)).any(|(a, b)| *a == b)) {
+        let is_same = |other: &Call| {
+            let function = |call: &Call| call.symbol.function.name.clone();
+            other.name == call.name
+                || function(other) == function(&call)
+                || other.hip.is_some() && other.hip == call.hip
+        };
+        if calls.iter().any(is_same) {
             diagnostics.error(&entry.origin, format!("`{}`: another call has one of its names", call.name));
         }
         calls.push(call);
@@ -70,7 +74,6 @@ fn call(api: &Api, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Call>
         name: raw.call,
         symbol: symbol.clone(),
         hip: raw.hip,
-        hip_differs: raw.hip_differs,
         returns: raw.returns,
         required: !raw.optional && raw.group.is_none(),
         group: raw.group,

@@ -2,7 +2,7 @@
 //! tags, libraries of C functions, and the names that C headers have for all of these.
 //!
 //! Constants, codes, handles, layouts and callback types are those of `spec/hal/` and read by [`super::hal`]; this
-//! module adds the kinds that only C APIs need: `types` holds them, `read`, `library`, `call`, `table`, `family` and
+//! module adds the kinds that only C APIs need: `types` holds them, `read`, `library`, `call`, `partner`, `table`, `family` and
 //! `header` make them of entries, `check` has the rules. Names are unique across the folder and a type may refer to any
 //! file of it.
 
@@ -15,13 +15,15 @@ mod family;
 mod header;
 mod library;
 mod null;
+mod partner;
 mod read;
 mod table;
 mod types;
 
 pub use types::{
     Api, BitField, Call, Failures, Family, Finder, HeaderNames, Headers, Library, NullFunction, NullLibrary,
-    NullResult, Plain, Refusal, Refused, Suffixes, Symbol, Table, Tag, Variant, Word,
+    NullResult, Partner, PartnerArgument, PartnerLayout, Plain, Refusal, Refused, Suffixes, Symbol, Table, Tag,
+    Variant, Word,
 };
 
 impl Api {
@@ -64,6 +66,7 @@ impl Api {
             api.check_kinds(word, diagnostics);
         }
         api.calls = call::calls(&api, entries, diagnostics);
+        api.partner = partner::read(&api, entries, diagnostics);
         api.failures = call::failures(&api, entries, diagnostics);
         api.nulls = null::read(&api, entries, diagnostics);
         api.tables = table::read(&api, entries, diagnostics);

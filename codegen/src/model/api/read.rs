@@ -14,8 +14,10 @@ use crate::model::int::Int;
 const SHARED: [&str; 5] = ["constant", "code", "handle", "layout", "function"];
 
 /// The kinds of these folders alone; other readers beside this one read all but words.
-const OWN: [&str; 11] =
-    ["word", "library", "symbol", "refused", "call", "failures", "null", "family", "table", "headers", "c_header"];
+const OWN: [&str; 12] = [
+    "word", "library", "symbol", "refused", "call", "partner", "failures", "null", "family", "table", "headers",
+    "c_header",
+];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -28,6 +28,8 @@ pub struct Api {
     pub libraries: Vec<Library>,
     /// The functions that a driver calls, in the order of the specs.
     pub calls: Vec<Call>,
+    /// The library of another vendor with the same calls.
+    pub partner: Option<Partner>,
     /// The meaning of statuses for a driver.
     pub failures: Option<Failures>,
     /// Libraries whose functions do nothing.
@@ -171,10 +173,8 @@ pub struct Call {
     pub name: String,
     /// The function of the CUDA driver library.
     pub symbol: Symbol,
-    /// The name of the function in the HIP runtime library.
-    pub hip: String,
-    /// The difference of that function, if there is one.
-    pub hip_differs: Option<String>,
+    /// The name of the function in the HIP runtime library, if there is one.
+    pub hip: Option<String>,
     /// The arguments through which it returns results.
     pub returns: Vec<String>,
     /// False if a driver works without it.
@@ -183,6 +183,48 @@ pub struct Call {
     pub group: Option<String>,
     /// Where it is declared.
     pub origin: Origin,
+}
+
+/// A library of another vendor that has the calls under names of its own. Its functions have the arguments of this
+/// library, with handles of its own, except for the differences.
+#[derive(Clone, Debug)]
+pub struct Partner {
+    /// `hip`
+    pub name: String,
+    /// The name that people know it by.
+    pub title: String,
+    /// The names of its file.
+    pub names: Vec<String>,
+    /// The numbers of codes that are others there, by their names here; values that are not listed do not exist.
+    pub numbers: BTreeMap<String, BTreeMap<String, u64>>,
+    /// The layouts that are others there.
+    pub layouts: BTreeMap<String, PartnerLayout>,
+    /// The arguments of calls that have others there.
+    pub arguments: BTreeMap<String, Vec<PartnerArgument>>,
+    /// Its documentation.
+    pub doc: String,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// A layout in the partner.
+#[derive(Clone, Debug)]
+pub struct PartnerLayout {
+    /// Its size.
+    pub size: u64,
+    /// The fields in the order of their offsets there.
+    pub offsets: Vec<(String, u64)>,
+}
+
+/// An argument of a function of the partner.
+#[derive(Clone, Debug)]
+pub enum PartnerArgument {
+    /// The argument of this name.
+    Same(String),
+    /// An argument that is a constant.
+    Constant(String, u64),
+    /// The device of an argument.
+    DeviceOf(String),
 }
 
 /// The meaning of statuses for a driver.
