@@ -319,8 +319,8 @@ pub mod io {
 #[cfg(feature = "replay")]
 pub mod replay {
     pub use vireo_replay::{
-        CaptureWriter, DumpError, DumpFormat, Operation, PAYLOADS, ReadError, Reader, Record, Replay, Summary, dump,
-        format, operations, payload_type, payloads,
+        CaptureFile, CaptureWriter, DumpError, DumpFormat, FilePolicy, FileValidation, Operation, PAYLOADS, ReadError,
+        Reader, Record, Recorder, RecorderOptions, Replay, Summary, dump, format, operations, payload_type, payloads,
     };
 }
 
