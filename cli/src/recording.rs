@@ -1,6 +1,7 @@
 //! The recording of devices for `--device_replay_output`. `observers` begins it with the devices of a program, commands
 //! mark its parts, and `lib` ends it.
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use vireo::hal::{Buffer, Device};
@@ -18,7 +19,7 @@ pub fn recorded(
     devices: Vec<Arc<dyn Device>>,
     arguments: &RecordingArguments,
 ) -> Result<Vec<Arc<dyn Device>>, Failure> {
-    let path = &arguments.device_replay_output;
+    let path = Path::new(&arguments.device_replay_output);
     if path.as_os_str().is_empty() {
         return Ok(devices);
     }

@@ -1,6 +1,6 @@
 //! The flags that record devices, part of the command line of every command that runs programs.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
 
 use clap::Args;
 
@@ -10,7 +10,7 @@ pub struct RecordingArguments {
     /// Write what devices are asked to do to a file, with all bytes that a replay needs: `vireo replay` shows and runs
     /// it, and so do the reference's tools.
     #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
-    pub device_replay_output: PathBuf,
+    pub device_replay_output: OsString,
     /// What becomes of files such as parameters: `reference` keeps their paths, `capture-ranges` what is read of them,
     /// `capture-all` all of them, and `fail` refuses them.
     #[arg(long, value_name = "POLICY", default_value = "reference")]

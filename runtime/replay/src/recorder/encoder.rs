@@ -87,6 +87,18 @@ impl<'a> Encoder<'a> {
     pub(crate) fn append(&mut self, code: u32, payload: u32, head: &[u8], parts: &[&dyn PartSource]) -> Result<()> {
         let header = self.header(RecordType::OPERATION, code, payload);
         self.place = Some(self.state.stream.append(&header, head, parts));
+        if payload == payload_type::FILE_OBJECT && header.status_code == 0 {
+            // Tools count the files that a capture needs by their objects; no other object says what its call does not.
+            let object = RecordHeader {
+                record_type: RecordType::OBJECT.0,
+                payload_type: payload,
+                device_id: self.object.device,
+                object_id: self.made,
+                object_type: ObjectType::FILE.0,
+                ..RecordHeader::default()
+            };
+            self.state.stream.append(&object, head, parts);
+        }
         Ok(())
     }
 

@@ -124,6 +124,8 @@ pub(crate) struct Stream {
     /// The first failure, after which nothing is written.
     failure: Option<Status>,
     finished: bool,
+    /// Whether the file ends within a record, which its header does not count.
+    is_torn: bool,
 }
 
 impl Stream {
@@ -146,6 +148,7 @@ impl Stream {
             last_flush: Instant::now(),
             failure: None,
             finished: false,
+            is_torn: false,
         })
     }
 
@@ -202,6 +205,7 @@ impl Stream {
 
     /// Writes the parts of a record that is longer than the memory for records.
     fn write_parts(&mut self, parts: &[&dyn PartSource]) -> Result<()> {
+        self.is_torn = true;
         for part in parts {
             let Stream { out, kept, written, .. } = &mut *self;
             let mut bytes = 0;
@@ -216,6 +220,7 @@ impl Stream {
             })?;
             check_length(*part, bytes)?;
         }
+        self.is_torn = false;
         self.try_flush()
     }
 
@@ -278,8 +283,11 @@ impl Stream {
     /// Keeps the first failure.
     pub(crate) fn fail(&mut self, status: Status) {
         if self.failure.is_none() {
-            self.flush();
             self.failure = Some(status);
+            if !self.is_torn {
+                // The first failure is the one to tell of.
+                let _ = self.try_flush();
+            }
         }
     }
 

@@ -115,7 +115,7 @@ impl Session {
             byte_length: bytes.length,
             data_length: bytes.length,
             mapping_mode: 0,
-            memory_access: (MemoryAccess::WRITE | MemoryAccess::DISCARD).bits(),
+            memory_access: MemoryAccess::DISCARD_WRITE.bits(),
             ..BufferRangeData::default()
         };
         let allocation = Allocation::of(allocation);
