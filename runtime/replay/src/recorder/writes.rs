@@ -49,8 +49,8 @@ struct Shadows {
     buffers: BTreeMap<u64, Shadow>,
     /// Points that operations of queues signal.
     outstanding: Vec<(Arc<dyn Semaphore>, u64)>,
-    /// Whether the copies are those of the buffers.
-    is_current: bool,
+    /// Whether operations may have changed the buffers since they were copied.
+    is_stale: bool,
 }
 
 struct Shadow {
@@ -211,7 +211,7 @@ impl Session {
         for point in signal_of(called.call()) {
             shadows.outstanding.push((called.unwrapped(&point.semaphore), point.value));
         }
-        shadows.is_current = false;
+        shadows.is_stale = true;
         shadows.settle(PATIENCE);
     }
 }
@@ -223,19 +223,19 @@ impl Shadows {
         self.outstanding.retain(|(semaphore, value)| {
             semaphore.wait(*value, Some(deadline)).is_err_and(|status| status.code() == StatusCode::DeadlineExceeded)
         });
-        if !self.is_current && self.outstanding.is_empty() {
+        if self.is_stale && self.outstanding.is_empty() {
             self.buffers.retain(|_, shadow| {
                 let Some(buffer) = shadow.buffer.upgrade() else { return false };
                 shadow.bytes = contents(&*buffer).unwrap_or_default();
                 true
             });
-            self.is_current = true;
+            self.is_stale = false;
         }
     }
 
     /// A buffer and a byte that the host wrote without a mapping.
     fn missed(&mut self) -> Option<(u64, usize)> {
-        if !self.is_current {
+        if self.is_stale {
             // Nothing can be said while operations run, and not of what happened meanwhile.
             self.settle(Duration::ZERO);
             return None;
