@@ -152,7 +152,7 @@ pub struct ProgramArguments {
     /// Refuse what breaks the contract of devices before a device sees it, whatever the device checks itself.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub device_validate: bool,
-    /// What is recorded of devices.
+    /// The recording of devices.
     #[command(flatten)]
     pub recording: RecordingArguments,
     /// Write the names and addresses of compiled functions to /tmp/perf-PID.map, where `perf report` looks for them.

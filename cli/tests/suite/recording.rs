@@ -1,4 +1,4 @@
-//! `--device_replay_output` and what belongs to it: the captures of models, the policies of files, and the mistakes that
+//! `--device_replay_output` and its companions: the captures of models, the policies of files, and the mistakes that
 //! the reference's tools refuse.
 
 use std::path::Path;

@@ -1,7 +1,7 @@
-//! Emits the recorder of a format of files: for each operation that stands for a method of the HAL, the record of a call
-//! of it. What an argument becomes is what `arguments` of the operation says; arguments that become a part together
-//! with fields, such as the storage of a file, are encoded by a method of the runtime that is called after the operation
-//! and the argument.
+//! Emits the recorder of a format of files: for each operation that stands for a method of the HAL, the record of a
+//! call of it. `arguments` of the operation says which fields an argument becomes; arguments that become a part
+//! together with fields, such as the storage of a file, are encoded by a method of the runtime that is named after the
+//! operation and the argument.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
@@ -140,7 +140,7 @@ struct Filler<'a> {
 }
 
 impl Filler<'_> {
-    /// What an argument becomes, and what is done once the other fields are there.
+    /// The fields that an argument becomes, and the statements that follow once the other fields are there.
     fn argument(&self, name: &str, paths: &[String]) -> (TokenStream, TokenStream) {
         let found: Vec<(&String, Found<'_>)> = paths.iter().filter_map(|path| Some((path, self.find(path)?))).collect();
         let parts: Vec<&Trailing> = found.iter().filter_map(|(_, found)| part_of(*found)).collect();

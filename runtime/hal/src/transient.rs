@@ -400,7 +400,7 @@ impl Buffer for TransientBuffer {
 
     fn recycle(self: Arc<Self>) {
         let Some(mut buffer) = Unshared::new(self) else { return };
-        // A watcher is not kept by buffers that nobody has.
+        // A free buffer keeps no watcher.
         buffer.state.watch.clear();
         *buffer.memory.get_mut().unwrap_or_else(PoisonError::into_inner) = Memory::None;
         if let Some(resident) = &mut buffer.resident {

@@ -1,6 +1,6 @@
-//! Watches of allocations ([`WatchSlot`]): whoever records a device is told which bytes the host wrote through a mapping
-//! when the mapping ends ([`MappingWatcher`]). Buffers with memory that the host reaches have a slot; it is empty unless
-//! a recorder fills it, and then it also has the number by which the recorder knows the buffer.
+//! Watches of allocations ([`WatchSlot`]): a recorder of a device is told which bytes the host wrote through a mapping
+//! when the mapping ends ([`MappingWatcher`]). Buffers with memory that the host reaches have a slot; it is empty
+//! unless a recorder fills it, and then it also has the number by which the recorder knows the buffer.
 //!
 //! Devices map buffers as well, to run operations of their queues. They say so with [`MappingMode::UNWATCHED`].
 
@@ -103,7 +103,7 @@ pub struct WatchedMapping {
 
 // SAFETY: the bytes are reached only through raw pointers, and `_owner` keeps them alive.
 unsafe impl Send for WatchedMapping {}
-// SAFETY: the bytes are reached only through raw pointers, and `_owner` keeps them alive; no Rust reference to the bytes
+// SAFETY: the bytes are reached only through raw pointers, and `_owner` keeps them alive; no Rust reference to them
 // exists.
 unsafe impl Sync for WatchedMapping {}
 

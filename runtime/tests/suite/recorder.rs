@@ -152,7 +152,7 @@ fn the_check_of_writes_names_one_that_no_mapping_told_of() {
     let (device, recorder, _) = checked("local-sync");
     let buffer = host_buffer(&device, 16);
     let line = timeline(&device);
-    // As memory does that others reach: the device's own writes are told to nobody.
+    // As memory does that others reach: no watcher is told of the device's own writes.
     let mode = MappingMode::SCOPED | MappingMode::UNWATCHED;
     let mapping = buffer.map_range(mode, MemoryAccess::WRITE, 5, 1).unwrap();
     // SAFETY: the mapping has one byte, and no operation uses it.

@@ -1,5 +1,5 @@
-//! What values of calls become in records: numbers fields, and structs parts. The arms that are generated from
-//! `spec/replay` call these.
+//! Conversions of the values of calls to those of records: numbers to fields, and structs to parts. The arms that are
+//! generated from `spec/replay` call these.
 
 use std::sync::Arc;
 

@@ -218,7 +218,7 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// The failure of an object that nobody recorded.
+/// The failure of an object that was not recorded.
 fn unknown(id: ObjectId) -> Status {
     Status::unimplemented(format!("{id} was not made by a device that is recorded"))
 }

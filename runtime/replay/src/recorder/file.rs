@@ -15,13 +15,14 @@ use super::stream::{CHUNK, PartSource};
 use crate::generated::format::{DigestType, FNV1A_OFFSET_BASIS, FNV1A_PRIME, FileReferenceType, FileValidationType};
 use crate::generated::payloads::FileObject;
 
-/// What becomes of a file that is imported by its descriptor. Files in memory of the host are always in the capture.
+/// The way in which a capture has a file that is imported by its descriptor. Files in memory of the host are always in
+/// the capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FilePolicy {
     /// Its path is in the capture, and a replay reads it.
     #[default]
     Reference,
-    /// What is read of it is in the capture.
+    /// The ranges that are read of it are in the capture.
     CaptureRanges,
     /// All of it is in the capture.
     CaptureAll,
@@ -220,7 +221,7 @@ impl PartSource for FileRange {
     }
 }
 
-/// What a record has of a file.
+/// The bytes that a record has of a file.
 pub(crate) enum FileReference {
     /// Its path.
     Path(Vec<u8>),

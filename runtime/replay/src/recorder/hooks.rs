@@ -1,5 +1,5 @@
-//! What becomes of arguments that are a part of a payload together with fields, and of objects that calls make. The arms
-//! that are generated from `spec/replay` call it, by the names of the operation and the argument.
+//! The encoding of arguments that become a part of a payload together with fields, and of objects that calls make. The
+//! arms that are generated from `spec/replay` call it, by the names of the operation and the argument.
 
 use std::sync::Arc;
 
@@ -147,7 +147,7 @@ impl Encoder<'_> {
         Ok(bytes.map_or_else(FileRange::default, |bytes| FileBytes::range(bytes, offset, length)))
     }
 
-    /// What the functions of an executable are, as its loader says.
+    /// The metadata of an executable, as its loader says.
     pub(crate) fn executable_cache_prepare_executable_result(
         &mut self,
         _: &mut payloads::ExecutablePrepare,

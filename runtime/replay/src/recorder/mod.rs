@@ -40,10 +40,10 @@ pub use self::file::{FilePolicy, FileValidation};
 use self::state::{RecordingObserver, Session};
 pub use self::stream::CaptureFile;
 
-/// What a recording does with files, and what it checks.
+/// The options of a recording: files, and checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecorderOptions {
-    /// What becomes of files that are imported by their descriptors.
+    /// The way in which the capture has files that are imported by their descriptors.
     pub files: FilePolicy,
     /// How a replay checks files that it finds by their paths.
     pub validation: FileValidation,

@@ -103,7 +103,7 @@ impl Objects {
         self.recorded.get(&Key::of(id)).copied()
     }
 
-    /// Forgets an object that nobody calls any more.
+    /// Forgets an object that is not called any more.
     pub(crate) fn remove(&mut self, id: ObjectId) {
         if let Some(recorded) = self.recorded.remove(&Key::of(id)) {
             self.functions.remove(&recorded.id);

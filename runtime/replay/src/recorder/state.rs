@@ -28,7 +28,7 @@ pub(crate) struct Session {
     pub(super) writes: Writes,
 }
 
-/// What is under the lock of a recording. Nothing of others is dropped under it, since that may end a mapping.
+/// The part of a recording under its lock. Nothing of others is dropped under it, since that may end a mapping.
 pub(crate) struct State {
     pub(super) stream: Stream,
     pub(super) objects: Objects,

@@ -1,5 +1,5 @@
-//! What the host writes through mappings, as records ([`Session`] is the watcher of all buffers of its devices); and the
-//! check that finds writes that are not seen.
+//! The writes of the host through mappings, as records ([`Session`] is the watcher of all buffers of its devices); and
+//! the check that finds writes that are not seen.
 //!
 //! A mapping that lasts while devices use the buffer has no end to wait for. It is compared before each operation of a
 //! queue, by digests of blocks, and blocks that changed are recorded.
