@@ -11,7 +11,7 @@ pub struct RecordingArguments {
     /// it, and so do the reference's tools.
     #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
     pub device_replay_output: OsString,
-    /// The files, such as parameters, in a capture: `reference` keeps their paths, `capture-ranges` what is read of them,
+    /// Files such as parameters in a capture: `reference` keeps their paths, `capture-ranges` what is read of them,
     /// `capture-all` all of them, and `fail` refuses them.
     #[arg(long, value_name = "POLICY", default_value = "reference")]
     pub device_replay_file_policy: String,

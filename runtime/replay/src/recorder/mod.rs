@@ -16,6 +16,7 @@ mod stream;
 mod writes;
 
 /// The record of each operation.
+#[expect(clippy::field_reassign_with_default, reason = "an argument fills fields of nested layouts")]
 mod arms {
     use vireo_core::status::Result;
     use vireo_hal_observe::observe::{Call, Reply};

@@ -84,7 +84,7 @@ impl PartSource for Vec<u8> {
 
 impl PartSource for &[u32] {
     fn byte_length(&self) -> u64 {
-        size_of_val::<[u32]>(self) as u64
+        size_of_val::<[u32]>(*self) as u64
     }
 
     fn append_to(&self, out: &mut Vec<u8>) -> Result<()> {
