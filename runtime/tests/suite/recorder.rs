@@ -177,6 +177,16 @@ fn an_operation_that_is_refused_has_its_status() {
 }
 
 #[test]
+fn a_failure_of_the_host_ends_the_capture_before_it() {
+    let (device, recorder, file) = recorded("local-sync", RecorderOptions::default());
+    let line = timeline(&device);
+    line.fail(vireo::Status::unimplemented("for a test"));
+    let _after = timeline(&device);
+    assert_eq!(recorder.finish().unwrap_err().code(), StatusCode::Unimplemented);
+    assert_eq!(operations(&file), [(operation::DEVICE_CREATE_SEMAPHORE, 0)]);
+}
+
+#[test]
 fn what_the_host_signals_is_a_barrier() {
     let (device, recorder, file) = recorded("local-task", RecorderOptions::default());
     let (gate, line) = (timeline(&device), timeline(&device));

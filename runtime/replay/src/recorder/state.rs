@@ -204,6 +204,9 @@ impl RecordingObserver {
                     encoder.barrier(*queue_affinity, wait, signal, *flags)?;
                 }
                 Call::SemaphoreSignal { value } => encoder.host_signal(*value)?,
+                Call::SemaphoreFail { .. } | Call::FileRead { .. } | Call::FileWrite { .. } => {
+                    return Err(Status::unimplemented("the format has no record of it, and a replay would miss it"));
+                }
                 call => arms::record(call, &mut encoder)?,
             }
             if let Some(Ok(reply)) = outcome {
