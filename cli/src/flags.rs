@@ -195,7 +195,7 @@ mod tests {
             vec!["v", "run", "--vulkan-tracing=false", "--timeout=1", "--dispatch-statistics=false", "--", "--v=0"];
         let expected = kept.clone();
         kept.insert(2, "--vulkan-tracing=true");
-        kept.insert(3, "--device-replay-output=");
+        kept.insert(3, "--device-capture-tool=");
         assert_eq!(left(&kept), expected);
         assert_eq!(left(&["v", "benchmark", "--agents-md=false", "--v=0", "--v=1"]), ["v", "benchmark", "--v=1"]);
         assert_eq!(left(&["v", "dump", "--v=0"]), ["v", "dump", "--v=0"]);

@@ -30,6 +30,7 @@ mod print;
 mod profile;
 mod progress;
 mod ptx_code;
+mod recording;
 mod reference_flags;
 mod replay;
 mod run;
@@ -71,6 +72,8 @@ pub fn main_with(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Ok(arguments) => {
             let result = execute(&arguments);
             // All that the program had is gone by now.
+            let recorded = recording::finish();
+            let result = result.and_then(|exit| recorded.map(|()| exit));
             let specs = arguments.command.program().map_or(&[][..], |program| &program.device_allocator);
             if let Some(text) = allocators::leaks(specs) {
                 print::print_aside(&text);

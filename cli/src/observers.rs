@@ -13,12 +13,14 @@ use crate::arguments::ProgramArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::print::print_aside;
+use crate::recording::recorded;
 use vireo::visible_text::visible;
 
 /// The devices with the observers that the flags ask for. A trace has what the program asked for, and what validation
-/// made of it.
+/// made of it; a recording has what the devices get.
 pub fn observed(devices: Vec<Arc<dyn Device>>, program: &ProgramArguments) -> Result<Vec<Arc<dyn Device>>, Failure> {
     let devices = if program.device_validate { wrapped(&devices, Observation::new(Validate::new())) } else { devices };
+    let devices = recorded(devices, &program.recording)?;
     let Some(file) = &program.device_trace else { return Ok(devices) };
     Ok(wrapped(&devices, Observation::new(trace(Path::new(file))?)))
 }

@@ -16,6 +16,7 @@ use crate::engine::{Linked, Others, Session, cannot_call, explain, kinds};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::print::{print, print_aside, print_json};
+use crate::recording;
 use crate::statistics;
 use crate::tiers;
 use crate::values::compare::Mismatch;
@@ -24,6 +25,9 @@ use crate::values::error::ValueError;
 use crate::values::output::OutputFiles;
 use crate::values::spec::{INPUT, parse_values};
 use crate::values::{Datum, Limits, compare, json, output};
+
+/// The name of a call in a capture, by which the reference's tools measure it.
+pub const CALL: &str = "execute";
 
 /// Does what the flags say. What goes to stdout is, byte for byte, what the reference tool prints.
 pub fn run(arguments: &RunArguments, format: Format) -> Result<Exit, Failure> {
@@ -40,7 +44,7 @@ pub fn run(arguments: &RunArguments, format: Format) -> Result<Exit, Failure> {
     let program = Linked::load(&arguments.program, arguments.file.as_ref(), counted.as_ref())?;
     let prepared = Prepared::read(arguments, &program)?;
     confine::confine(&arguments.program)?;
-    let (session, others) = program.start()?;
+    let (session, others) = recording::scope("init", || program.start())?;
     let exit = match format {
         Format::Text => call(arguments, prepared, (&session, others.as_ref()), &mut out),
         Format::Json => call_for_json(arguments, prepared, (&session, others.as_ref())),
@@ -123,7 +127,7 @@ fn call_for_json(
     let function = session.function(arguments.function.as_deref())?;
     let signature = function.signature();
     let Prepared { inputs, expected, mut files } = prepared;
-    let results = tiers::call_all((session, others), &function, inputs);
+    let results = recording::scope(CALL, || tiers::call_all((session, others), &function, inputs));
     flush_c_streams();
     let results = results?.map_err(|status| cannot_call(&function, status))?;
     let is_shown = |index: usize| match arguments.output.get(index) {
@@ -172,7 +176,7 @@ fn call_and_print(
     let Prepared { inputs, expected, mut files } = prepared;
 
     print(out, &format!("EXEC @{}\n", visible(&signature.name)))?;
-    let results = tiers::call_all((session, others), &function, inputs);
+    let results = recording::scope(CALL, || tiers::call_all((session, others), &function, inputs));
     flush_c_streams();
     let results = results?;
     let results = results.map_err(|status| cannot_call(&function, status))?;

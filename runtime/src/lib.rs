@@ -36,7 +36,7 @@
 //! | `params` | yes | [`io`]: archives of parameters, with `hal` |
 //! | `amdgpu` | yes | the driver of AMD GPUs, with `local` |
 //! | `cuda` | yes | the driver of NVIDIA GPUs, with `local` |
-//! | `replay` | yes | [`replay`]: captures of what devices were asked to do |
+//! | `replay` | yes | [`replay`]: captures of what devices are asked to do, recorded and read, with `hal` |
 //! | `profile` | yes | [`profile`]: profiles of what devices did |
 //! | `software-agents` | no | the software agent and the software CUDA driver, which interpret the code of such GPUs on the processor, with `amdgpu` and with `cuda` |
 //! | `tracing` | no | events of the crate `tracing`: models, sessions and calls, with `hal` |
@@ -239,11 +239,12 @@ pub mod hal {
         Access, Accessed, AllocatorRef, AvailableDevice, BitPacker, BufferRefObject, BufferView, BufferViewRef,
         ChannelRef, CommandBufferRef, DeviceRef, DeviceTimes, DeviceUri, DispatchTime, DriverFactory, DriverInfo,
         DriverRegistry, ElementValue, ExecutableCacheRef, ExecutableFormat, ExecutableRef, Fence, FenceRef, FileRef,
-        Handle, HeapAllocator, HeapBuffer, HostElement, HostSemaphore, MultiWait, OwnedQueueOperation, Progress,
-        QueryCategory, QueryKey, QueueOperation, SemaphoreRef, ShapeAndType, SubmissionTime, Subspan, Timepoints,
-        TimesObserver, VmType, buffer_copy, buffer_fill, buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write,
-        check_range, executable_library, executable_plugin, format_elements, format_view, kernel_functions,
-        report_count, require_access, require_usage, subspan, vmvx_format, wait_all, wait_any,
+        Handle, HeapAllocator, HeapBuffer, HostElement, HostSemaphore, MappingWatcher, MultiWait, OwnedQueueOperation,
+        Progress, QueryCategory, QueryKey, QueueOperation, SemaphoreRef, ShapeAndType, SubmissionTime, Subspan,
+        Timepoints, TimesObserver, VmType, WatchSlot, WatchedMapping, WrittenRange, buffer_copy, buffer_fill,
+        buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range, executable_library,
+        executable_plugin, format_elements, format_view, kernel_functions, report_count, require_access, require_usage,
+        subspan, vmvx_format, wait_all, wait_any,
     };
     pub use vireo_hal_driver::pool;
     pub use vireo_hal_observe::{
@@ -319,8 +320,8 @@ pub mod io {
 #[cfg(feature = "replay")]
 pub mod replay {
     pub use vireo_replay::{
-        CaptureWriter, DumpError, DumpFormat, Operation, PAYLOADS, ReadError, Reader, Record, Replay, Summary, dump,
-        format, operations, payload_type, payloads,
+        CaptureFile, CaptureWriter, DumpError, DumpFormat, FilePolicy, FileValidation, Operation, PAYLOADS, ReadError,
+        Reader, Record, Recorder, RecorderOptions, Replay, Summary, dump, format, operations, payload_type, payloads,
     };
 }
 

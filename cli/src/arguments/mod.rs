@@ -10,6 +10,7 @@ mod format;
 mod inspect;
 mod params;
 mod policy;
+mod recording;
 mod records;
 mod run;
 mod trace;
@@ -38,6 +39,7 @@ pub use self::params::{
     ConvertArguments, CreateArguments, ParameterArguments, ParameterMode, ParamsCommand, ParamsDumpArguments,
 };
 pub use self::policy::{PolicyArguments, Seconds};
+pub use self::recording::RecordingArguments;
 pub use self::records::{
     ExportArguments, ProfileArguments, ProfileCommand, RecordsFormat, ReplayCommand, ReplayDumpArguments,
 };
@@ -150,6 +152,9 @@ pub struct ProgramArguments {
     /// Refuse what breaks the contract of devices before a device sees it, whatever the device checks itself.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub device_validate: bool,
+    /// The recording of devices.
+    #[command(flatten)]
+    pub recording: RecordingArguments,
     /// Write the names and addresses of compiled functions to /tmp/perf-PID.map, where `perf report` looks for them.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub perf_map: bool,

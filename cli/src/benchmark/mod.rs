@@ -29,7 +29,8 @@ use crate::engine::{Benchmark, Linked, Session, cannot_call};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::print::{print, print_aside, print_json, print_styled};
-use crate::run::{inputs, listing};
+use crate::recording;
+use crate::run::{CALL, inputs, listing};
 use crate::statistics;
 use crate::styles::{bold, changes};
 use crate::tiers;
@@ -81,7 +82,7 @@ pub fn benchmark(arguments: &BenchmarkArguments, color: Color) -> Result<Exit, F
     let out_file = arguments.benchmark_out.as_deref().filter(|_| !arguments.benchmark_list_tests);
     let mut file = out_file.map(create).transpose()?;
     confine::confine(&arguments.program)?;
-    let (session, others) = program.start()?;
+    let (session, others) = recording::scope("init", || program.start())?;
     let other = other.map(Linked::start).transpose()?.map(|(session, _)| session);
     let functions = functions(arguments, &session)?;
     if arguments.benchmark_list_tests {
@@ -325,7 +326,7 @@ fn measure(
                 let mut batch = call.batch(size as usize, batch_concurrency as usize)?;
                 watch.resume();
                 let start = Instant::now();
-                let result = batch.run();
+                let result = recording::scope(CALL, || batch.run());
                 note(times, start, size);
                 watch.pause();
                 drop(batch);
@@ -337,7 +338,7 @@ fn measure(
         let calls = if Benchmark::of(function) == Benchmark::Dispatch { batch_size } else { 1 };
         measure::measure(plan, calls.into(), tell, |_| {
             let start = times.map(|_| Instant::now());
-            call.run()?;
+            recording::scope(CALL, || call.run())?;
             if let Some(start) = start {
                 note(times, start, calls);
             }

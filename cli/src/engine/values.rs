@@ -6,6 +6,7 @@ use vireo::vm::list::Element;
 use vireo::vm::{self, List, Obj, Ref, Value};
 use vireo::{Result, Session, Status};
 
+use crate::recording;
 use crate::sanitizer;
 use crate::values::Datum;
 use crate::values::datum::{HAL_BUFFER, VM_BUFFER};
@@ -18,6 +19,8 @@ const MAX_LIST_ITEMS: usize = 1 << 16;
 struct ResultBudget {
     /// The name of the result that is copied, if the sanitizer has to look at it.
     name: Option<String>,
+    /// Its index, if the recording of the device has to note it.
+    result: Option<usize>,
     /// Items of lists.
     items: usize,
     bytes: u64,
@@ -34,9 +37,10 @@ impl ResultBudget {
 
 /// Copies results of at most so many bytes. With `are_results` the sanitizer sees them leave the device.
 pub(super) fn to_data(results: &[Value], bytes: u64, are_results: bool) -> Result<Vec<Datum>> {
-    let mut budget = ResultBudget { name: None, items: MAX_LIST_ITEMS, bytes };
+    let mut budget = ResultBudget { name: None, result: None, items: MAX_LIST_ITEMS, bytes };
     let copy = |(index, result)| {
         budget.name = are_results.then(|| format!("result[{index}]"));
+        budget.result = are_results.then_some(index);
         to_datum(result, 0, &mut budget)
     };
     results.iter().enumerate().map(copy).collect()
@@ -74,6 +78,9 @@ fn to_datum(value: &Value, depth: usize, budget: &mut ResultBudget) -> Result<Da
         Output::Tensor(tensor) => {
             budget.take(tensor.view().buffer().byte_length())?;
             sanitizer::leaves(&**tensor.view().buffer(), budget.name.as_deref());
+            if let Some(index) = budget.result {
+                recording::expect(index, tensor.view().buffer());
+            }
             Datum::View(tensor.to_host()?)
         }
     })

@@ -21,6 +21,7 @@ mod inline;
 mod models;
 mod parameters;
 mod plugin;
+mod recording;
 mod records;
 mod reference_flags;
 mod sandbox;

@@ -159,12 +159,14 @@ fn provided(hal: &Hal, object: &Object, method: &Method) -> TokenStream {
 fn provided_facet(object: &Object, facet: &Facet) -> TokenStream {
     let (method, ty, inner) = (value_ident(&facet.name), type_ident(&facet.name), inner_ident(object));
     let doc = format!("Forwards [`{}::{}`].", type_ident(&object.name), facet.name);
+    let (result, body) = match facet.part {
+        true => (quote!(Option<&#ty>), quote!(self.#inner().#method())),
+        false => (quote!(Option<Arc<dyn #ty>>), quote!(self.#inner().clone().#method())),
+    };
     quote! {
         #[doc = #doc]
         #[doc(hidden)]
-        fn #method(&self) -> Option<Arc<dyn #ty>> {
-            self.#inner().clone().#method()
-        }
+        fn #method(&self) -> #result { #body }
     }
 }
 
@@ -183,10 +185,12 @@ fn implementation(hal: &Hal, object: &Object) -> TokenStream {
     });
     let facets = object.facets.iter().map(|facet| {
         let (method, ty) = (value_ident(&facet.name), type_ident(&facet.name));
+        let signature = match facet.part {
+            true => quote!((&self) -> Option<&#ty>),
+            false => quote!((self: Arc<Self>) -> Option<Arc<dyn #ty>>),
+        };
         quote! {
-            fn #method(self: Arc<Self>) -> Option<Arc<dyn #ty>> {
-                self.0.#method()
-            }
+            fn #method #signature { self.0.#method() }
         }
     });
     let submit = object.operations().next().map(|_| {

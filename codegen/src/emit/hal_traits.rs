@@ -69,10 +69,14 @@ fn object_trait(hal: &Hal, object: &Object) -> TokenStream {
     });
     let facets = object.facets.iter().map(|facet| {
         let (method, ty, doc) = (value_ident(&facet.name), type_ident(&facet.name), &facet.doc);
+        let signature = match facet.part {
+            true => quote!((&self) -> Option<&#ty>),
+            false => quote!((self: Arc<Self>) -> Option<Arc<dyn #ty>>),
+        };
         quote! {
             #[doc = #doc]
             #[doc(hidden)]
-            fn #method(self: Arc<Self>) -> Option<Arc<dyn #ty>> {
+            fn #method #signature {
                 None
             }
         }

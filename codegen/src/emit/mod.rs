@@ -31,6 +31,7 @@ mod families;
 pub mod file;
 pub mod format_dump;
 pub mod format_operations;
+pub mod format_recorder;
 pub mod gfx_immediates;
 pub mod gfx_interp;
 pub mod gfx_operands;
@@ -115,6 +116,7 @@ const OF_SPEC: &[(&str, Emitter<Spec>)] = &[
     ("hal/checks", hal_checks::emit),
     ("hal/observe", hal_observe::emit),
     ("hal/records", hal_records::emit),
+    ("replay/recorder", format_recorder::emit),
     ("hal/driver", hal_header::emit),
     ("names", names::emit),
     ("stream", stream_api::emit),

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use crate::agreement::Facts;
-use crate::hal::{Buffer, buffer_read, buffer_write};
+use crate::hal::transfer::unwatched::buffer_write;
+use crate::hal::{Buffer, buffer_read};
 use crate::operation::{MAX_OPERATIONS, Operation};
 use crate::status::{Result, Status};
 

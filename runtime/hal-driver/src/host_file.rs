@@ -5,9 +5,8 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use crate::hal::{
-    Buffer, BufferUsage, ExternalFile, ExternalFileType, File, HeapBuffer, MemoryAccess, MemoryType, buffer_copy,
-};
+use crate::hal::transfer::unwatched::buffer_copy;
+use crate::hal::{Buffer, BufferUsage, ExternalFile, ExternalFileType, File, HeapBuffer, MemoryAccess, MemoryType};
 use crate::status::{Result, Status};
 
 /// Makes a file over storage that the caller owns.
@@ -97,7 +96,8 @@ mod descriptor {
     use std::sync::Arc;
 
     use super::require;
-    use crate::hal::{Buffer, ExternalFile, File, MemoryAccess, buffer_read, buffer_write, check_range};
+    use crate::hal::transfer::unwatched::buffer_write;
+    use crate::hal::{Buffer, ExternalFile, File, MemoryAccess, buffer_read, check_range};
     use crate::limits::scope;
     use crate::status::{Result, Status, StatusCode};
 

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::{BufferUsage, MemoryAccess, MemoryType};
+use crate::{BufferUsage, Mapping, MappingMode, MemoryAccess, MemoryType, WatchSlot};
 
 /// The properties of a buffer that is an allocation of its own, and how many holders preserve it.
 #[derive(Debug)]
@@ -17,12 +17,14 @@ pub struct AllocationState {
     /// Allowed usage.
     pub usage: BufferUsage,
     holders: AtomicU32,
+    /// The watch of what the host writes, if there is one.
+    pub watch: WatchSlot,
 }
 
 impl AllocationState {
     /// The state of a new buffer, which has one holder.
     pub fn new(length: u64, memory_type: MemoryType, access: MemoryAccess, usage: BufferUsage) -> AllocationState {
-        AllocationState { length, memory_type, access, usage, holders: AtomicU32::new(1) }
+        AllocationState { length, memory_type, access, usage, holders: AtomicU32::new(1), watch: WatchSlot::default() }
     }
 
     /// Adds a holder.
@@ -35,6 +37,12 @@ impl AllocationState {
         self.holders
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| count.checked_sub(1))
             .is_ok_and(|before| before == 1)
+    }
+
+    /// A mapping of the range from `offset` on, whose end the watch of the allocation is told of if it can write.
+    #[inline(always)]
+    pub fn watched(&self, mode: MappingMode, access: MemoryAccess, offset: u64, mapping: Mapping) -> Mapping {
+        self.watch.watched(mode, access, offset, mapping)
     }
 
     /// Whether there is one holder.
@@ -83,6 +91,10 @@ macro_rules! state_methods {
 
         fn is_terminal(&self) -> bool {
             self.state.is_terminal()
+        }
+
+        fn watch_slot(&self) -> Option<&$crate::WatchSlot> {
+            Some(&self.state.watch)
         }
     };
 }

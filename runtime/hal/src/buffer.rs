@@ -11,7 +11,7 @@ use super::accounting::Accounted;
 use super::allocation_state::{AllocationState, allocation_methods};
 use super::recycle::{self, MAX_FREE, Uninit, free_list};
 use super::transfer::{check_range, require_access, require_usage};
-use super::{Buffer, BufferUsage, Mapping, MappingMode, MemoryAccess, MemoryType};
+use super::{Buffer, BufferUsage, Mapping, MappingMode, MemoryAccess, MemoryType, WatchSlot};
 use crate::release::SharedOwner;
 use crate::status::Result;
 use crate::vm::{Buffer as VmBuffer, Obj};
@@ -198,7 +198,8 @@ impl Buffer for HeapBuffer {
 
     fn map_range(&self, mode: MappingMode, access: MemoryAccess, offset: u64, length: u64) -> Result<Mapping> {
         let (data, length) = self.range(mode, access, offset, length)?;
-        Ok(Mapping { data, length, owner: Arc::clone(&self.owner) })
+        let mapping = Mapping { data, length, owner: Arc::clone(&self.owner) };
+        Ok(self.state.watched(mode, access, offset, mapping))
     }
 }
 
@@ -287,6 +288,10 @@ impl Buffer for Subspan {
 
     fn is_terminal(&self) -> bool {
         self.allocation.is_terminal()
+    }
+
+    fn watch_slot(&self) -> Option<&WatchSlot> {
+        self.allocation.watch_slot()
     }
 
     fn map_range(&self, mode: MappingMode, access: MemoryAccess, offset: u64, length: u64) -> Result<Mapping> {

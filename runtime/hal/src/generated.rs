@@ -22,7 +22,7 @@ pub mod hal {
 
     /// The objects as traits.
     pub mod traits {
-        use crate::{BufferView, DeviceTimes, Fence, HostKernels, Result, Status, VmType, unimplemented};
+        use crate::{BufferView, DeviceTimes, Fence, HostKernels, Result, Status, VmType, WatchSlot, unimplemented};
 
         include!(concat!(env!("OUT_DIR"), "/hal/traits.rs"));
     }
@@ -42,7 +42,7 @@ pub mod hal {
 
     /// Wrappers of objects.
     pub mod forward {
-        use crate::{DeviceTimes, Forward, HostKernels, Result, Status};
+        use crate::{DeviceTimes, Forward, HostKernels, Result, Status, WatchSlot};
 
         include!(concat!(env!("OUT_DIR"), "/hal/forward.rs"));
     }

@@ -46,6 +46,7 @@ pub mod semaphore;
 pub mod timepoints;
 pub mod transfer;
 pub mod transient;
+mod watch;
 
 use vireo_core::status::{Result, Status};
 use vireo_core::{blocking, heap_bytes, limits, number_text, pages, release, status, visible_text};
@@ -86,6 +87,7 @@ pub use transfer::{
     buffer_copy, buffer_fill, buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range, require_access,
     require_usage,
 };
+pub use watch::{MappingWatcher, WatchSlot, WatchedMapping, WrittenRange};
 
 /// The error of an optional method that an object does not implement, such as `device.create_channel`.
 pub fn unimplemented(method: &str) -> Status {

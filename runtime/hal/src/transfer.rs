@@ -57,8 +57,20 @@ pub fn require_access(buffer: &dyn Buffer, access: MemoryAccess) -> Result<()> {
     Err(Status::permission_denied(message))
 }
 
-fn map(buffer: &dyn Buffer, access: MemoryAccess, offset: u64, length: u64) -> Result<(Mapping, usize)> {
-    let mapping = buffer.map_range(MappingMode::SCOPED, access, offset, length)?;
+/// The mode of mappings of the host.
+const HOST: MappingMode = MappingMode::SCOPED;
+
+/// The mode of mappings of devices.
+const DEVICE: MappingMode = MappingMode::SCOPED.union(MappingMode::UNWATCHED);
+
+fn map(
+    buffer: &dyn Buffer,
+    mode: MappingMode,
+    access: MemoryAccess,
+    offset: u64,
+    length: u64,
+) -> Result<(Mapping, usize)> {
+    let mapping = buffer.map_range(mode, access, offset, length)?;
     let length = usize::try_from(mapping.length)
         .map_err(|_| Status::out_of_range("the mapping does not fit the address space"))?;
     Ok((mapping, length))
@@ -102,7 +114,7 @@ pub fn buffer_to_vec(buffer: &dyn Buffer, length: u64) -> Result<Vec<u8>> {
 /// `OUT_OF_RANGE` if the range is not inside, `PERMISSION_DENIED` if the buffer may not be mapped or read, and other
 /// failures of mapping it.
 pub fn buffer_read(buffer: &dyn Buffer, offset: u64, out: &mut [u8]) -> Result<()> {
-    let (mapping, length) = map(buffer, MemoryAccess::READ, offset, out.len() as u64)?;
+    let (mapping, length) = map(buffer, HOST, MemoryAccess::READ, offset, out.len() as u64)?;
     // SAFETY: `map_range` gives exactly the bytes asked for and they live as long as the mapping; `out` is exclusively
     // ours, so it cannot be part of them.
     unsafe { work::copy_bytes(mapping.data.as_ptr(), out.as_mut_ptr(), length) }
@@ -114,7 +126,11 @@ pub fn buffer_read(buffer: &dyn Buffer, offset: u64, out: &mut [u8]) -> Result<(
 /// `OUT_OF_RANGE` if the range is not inside, `PERMISSION_DENIED` if the buffer may not be mapped or written, and other
 /// failures of mapping it.
 pub fn buffer_write(buffer: &dyn Buffer, offset: u64, bytes: &[u8]) -> Result<()> {
-    let (mapping, length) = map(buffer, MemoryAccess::WRITE, offset, bytes.len() as u64)?;
+    write(buffer, HOST, offset, bytes)
+}
+
+fn write(buffer: &dyn Buffer, mode: MappingMode, offset: u64, bytes: &[u8]) -> Result<()> {
+    let (mapping, length) = map(buffer, mode, MemoryAccess::WRITE, offset, bytes.len() as u64)?;
     // SAFETY: `map_range` gives exactly the bytes asked for and they live as long as the mapping. Memory that buffers
     // write has no Rust references to it, so `bytes` cannot be part of it.
     unsafe { work::copy_bytes(bytes.as_ptr(), mapping.data.as_ptr(), length) }?;
@@ -127,8 +143,12 @@ pub fn buffer_write(buffer: &dyn Buffer, offset: u64, bytes: &[u8]) -> Result<()
 /// # Errors
 /// `INVALID_ARGUMENT` for a pattern of another length, or a range that is no multiple of it, and as [`buffer_write`].
 pub fn buffer_fill(buffer: &dyn Buffer, offset: u64, length: u64, pattern: &[u8]) -> Result<()> {
+    fill(buffer, HOST, offset, length, pattern)
+}
+
+fn fill(buffer: &dyn Buffer, mode: MappingMode, offset: u64, length: u64, pattern: &[u8]) -> Result<()> {
     let step = check_pattern(pattern)?;
-    let (mapping, length) = map(buffer, MemoryAccess::WRITE, offset, length)?;
+    let (mapping, length) = map(buffer, mode, MemoryAccess::WRITE, offset, length)?;
     check_fill(step, offset, length as u64)?;
     let data = mapping.data.as_ptr();
     if pattern.iter().all(|byte| *byte == pattern[0]) {
@@ -198,9 +218,54 @@ pub fn buffer_copy(
     target_offset: u64,
     length: u64,
 ) -> Result<()> {
-    let (from, length) = map(source, MemoryAccess::READ, source_offset, length)?;
-    let (to, length) = map(target, MemoryAccess::WRITE, target_offset, length as u64)?;
+    copy(HOST, (source, source_offset), (target, target_offset), length)
+}
+
+fn copy(
+    mode: MappingMode,
+    (source, source_offset): (&dyn Buffer, u64),
+    (target, target_offset): (&dyn Buffer, u64),
+    length: u64,
+) -> Result<()> {
+    let (from, length) = map(source, mode, MemoryAccess::READ, source_offset, length)?;
+    let (to, length) = map(target, mode, MemoryAccess::WRITE, target_offset, length as u64)?;
     // SAFETY: both mappings are `length` bytes long; they may overlap, which `copy_bytes` allows.
     unsafe { work::copy_bytes(from.data.as_ptr(), to.data.as_ptr(), length) }?;
     target.flush_range(target_offset, length as u64)
+}
+
+/// The same transfers for devices, which make them for operations of queues: no watcher of what the host writes is told
+/// of them.
+pub mod unwatched {
+    use super::{Buffer, DEVICE, Result, copy, fill, write};
+
+    /// As [`buffer_write`](super::buffer_write).
+    ///
+    /// # Errors
+    /// Those of it.
+    pub fn buffer_write(buffer: &dyn Buffer, offset: u64, bytes: &[u8]) -> Result<()> {
+        write(buffer, DEVICE, offset, bytes)
+    }
+
+    /// As [`buffer_fill`](super::buffer_fill).
+    ///
+    /// # Errors
+    /// Those of it.
+    pub fn buffer_fill(buffer: &dyn Buffer, offset: u64, length: u64, pattern: &[u8]) -> Result<()> {
+        fill(buffer, DEVICE, offset, length, pattern)
+    }
+
+    /// As [`buffer_copy`](super::buffer_copy).
+    ///
+    /// # Errors
+    /// Those of it.
+    pub fn buffer_copy(
+        source: &dyn Buffer,
+        source_offset: u64,
+        target: &dyn Buffer,
+        target_offset: u64,
+        length: u64,
+    ) -> Result<()> {
+        copy(DEVICE, (source, source_offset), (target, target_offset), length)
+    }
 }

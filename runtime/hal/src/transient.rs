@@ -18,10 +18,10 @@ use crate::allocator::HEAP_BUFFER_ALIGNMENT;
 use crate::block_cache::{Block, BlockCache};
 use crate::recycle::{Unshared, free_list};
 use crate::status::{Result, Status};
-use crate::transfer::check_range;
+use crate::transfer::{check_range, unwatched};
 use crate::{
     AllocaFlags, Buffer, BufferParams, HeapAllocator, HeapBuffer, Mapping, MappingMode, MemoryAccess, MemoryType,
-    QueueAffinity, WHOLE_BUFFER, buffer_fill,
+    QueueAffinity, WHOLE_BUFFER,
 };
 
 /// Heap memory of up to this size, if it is allocated with the buffer, stays as long as the buffer itself. So a holder
@@ -117,7 +117,7 @@ impl Memory {
             // SAFETY: the range was reserved for this, and its pool gives out memory to write to.
             Memory::Reserved(buffer, _) => unsafe { buffer.zero() },
             Memory::Other(buffer) => {
-                buffer_fill(&**buffer, 0, WHOLE_BUFFER, &[0])
+                unwatched::buffer_fill(&**buffer, 0, WHOLE_BUFFER, &[0])
                     .map_err(|status| status.context("zeroing the memory of a transient buffer"))?;
             }
             // The heap allocator returns zeroed memory where that is asked for.
@@ -381,23 +381,27 @@ impl Buffer for TransientBuffer {
 
     fn map_range(&self, mode: MappingMode, access: MemoryAccess, offset: u64, length: u64) -> Result<Mapping> {
         if let Some(heap) = self.resident() {
-            return heap.map_range(mode, access, offset, length);
+            let mapping = heap.map_range(mode, access, offset, length)?;
+            return Ok(self.state.watched(mode, access, offset, mapping));
         }
         // The memory may be larger than the buffer.
         let length = check_range(self.state.length, offset, length)?;
         // The lock is held while the memory is mapped, which is cheaper than a reference to it; mapping waits for
         // nothing.
-        match &*self.memory.read().unwrap_or_else(PoisonError::into_inner) {
+        let mapping = match &*self.memory.read().unwrap_or_else(PoisonError::into_inner) {
             Memory::Heap(buffer)
             | Memory::Block(BlockMemory { buffer: Some(buffer), .. })
             | Memory::Reserved(buffer, _) => buffer.map_range(mode, access, offset, length),
             Memory::Other(buffer) => buffer.map_range(mode, access, offset, length),
             Memory::None | Memory::Block(_) => Err(self.unusable()),
-        }
+        }?;
+        Ok(self.state.watched(mode, access, offset, mapping))
     }
 
     fn recycle(self: Arc<Self>) {
         let Some(mut buffer) = Unshared::new(self) else { return };
+        // A free buffer keeps no watcher.
+        buffer.state.watch.clear();
         *buffer.memory.get_mut().unwrap_or_else(PoisonError::into_inner) = Memory::None;
         if let Some(resident) = &mut buffer.resident {
             resident.accounted.release();

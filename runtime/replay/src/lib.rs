@@ -2,6 +2,7 @@
 //! a device or of an object that it made, with the bytes that it needs.
 //!
 //! - [`Reader`] checks the records of a file one after the other, [`CaptureWriter`] writes them.
+//! - [`Recorder`] writes one of what devices are asked to do.
 //! - [`dump()`] shows a capture to people or programs, as `iree-dump-replay` does.
 //! - [`payloads`] and [`operations`] are generated from `spec/replay`.
 //!
@@ -17,6 +18,7 @@ mod generated;
 mod operation;
 mod payload;
 mod reader;
+mod recorder;
 mod summary;
 mod writer;
 
@@ -27,6 +29,7 @@ pub use generated::dump::{PAYLOADS, payload as payload_type};
 pub use generated::{format, operations, payloads};
 pub use operation::{Operation, Replay};
 pub use reader::{Reader, Record};
+pub use recorder::{CaptureFile, FilePolicy, FileValidation, Recorder, RecorderOptions};
 pub use summary::Summary;
 pub use vireo_core::record_file::ReadError;
 pub use writer::CaptureWriter;

@@ -59,6 +59,8 @@ mod pools;
 mod queries;
 #[cfg(feature = "ndarray")]
 mod readme;
+#[cfg(feature = "replay")]
+mod recorder;
 mod recording;
 mod reference;
 mod registry;

@@ -95,6 +95,8 @@ pub(super) struct RawObject {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawFacet {
     pub(super) name: String,
+    #[serde(default)]
+    pub(super) part: bool,
     pub(super) doc: String,
 }
 

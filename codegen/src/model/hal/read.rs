@@ -250,7 +250,7 @@ impl Reader<'_> {
         }
         let facets = raw.facets.into_iter().map(|facet| {
             self.doc(entry, &facet.doc);
-            Facet { name: facet.name, doc: facet.doc }
+            Facet { name: facet.name, part: facet.part, doc: facet.doc }
         });
         let facets = facets.collect();
         file.object = Some(Object {

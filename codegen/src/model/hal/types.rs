@@ -208,8 +208,10 @@ pub struct Object {
 /// A Rust trait that objects may have besides their methods. Only code of the runtime uses it, so it has no slot.
 #[derive(Clone, Debug)]
 pub struct Facet {
-    /// `host_kernels`; the trait is called like it.
+    /// `host_kernels`; the trait, or the type of a part, is called like it.
     pub name: String,
+    /// True if it is a part of the object and no object of its own: it is borrowed.
+    pub part: bool,
     /// Its documentation.
     pub doc: String,
 }

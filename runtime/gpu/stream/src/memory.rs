@@ -194,7 +194,8 @@ impl Buffer for DeviceBuffer {
         };
         // SAFETY: `offset` is within the buffer, whose memory the host reaches.
         let data = unsafe { host.add(offset as usize) };
-        Ok(Mapping { data, length, owner: self.memory.owner.clone() })
+        let mapping = Mapping { data, length, owner: self.memory.owner.clone() };
+        Ok(self.state.watched(mode, access, offset, mapping))
     }
 
     fn invalidate_range(&self, offset: u64, length: u64) -> Result<()> {

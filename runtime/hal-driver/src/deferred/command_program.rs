@@ -13,11 +13,9 @@ use super::dispatch_request::DispatchRequest;
 use super::recorder::{DeferredCommandBuffer, Recorder};
 use crate::hal::host_kernels::Grid;
 use crate::hal::recycle::{FreeList, Uninit, Unshared};
+use crate::hal::transfer::unwatched::{buffer_copy, buffer_fill, buffer_write};
 use crate::hal::transfer::{check_copy, check_fill, check_pattern, check_range};
-use crate::hal::{
-    Buffer, BufferBinding, BufferRef, BufferUsage, ExecutableFunction, buffer_copy, buffer_fill, buffer_read,
-    buffer_write, require_usage,
-};
+use crate::hal::{Buffer, BufferBinding, BufferRef, BufferUsage, ExecutableFunction, buffer_read, require_usage};
 use crate::limits::{Charge, OBJECT_BYTES};
 use crate::status::{Result, Status};
 

@@ -8,11 +8,9 @@ use std::sync::Arc;
 use super::discipline::{Discipline, Prepared};
 use crate::deferred::CommandProgram;
 use crate::hal::timepoints::signal_all;
+use crate::hal::transfer::unwatched::{buffer_copy, buffer_fill, buffer_write};
 use crate::hal::transient::TransientBuffer;
-use crate::hal::{
-    Buffer, HostCall, HostCallContext, HostCallFlags, QueueAffinity, QueueOperation, Timepoint, buffer_copy,
-    buffer_fill, buffer_write,
-};
+use crate::hal::{Buffer, HostCall, HostCallContext, HostCallFlags, QueueAffinity, QueueOperation, Timepoint};
 use crate::limits::scope;
 use crate::panics::guarded;
 use crate::status::{Result, Status, StatusCode};

@@ -12,9 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::loan::{Lender, LentBuffer};
 use crate::hal::forward::ForwardAllocator;
+use crate::hal::transfer::unwatched::buffer_fill;
 use crate::hal::{
     Allocator, Buffer, BufferCompatibility, BufferParams, BufferUsage, Forward, MemoryAccess, MemoryHeap, MemoryType,
-    WHOLE_BUFFER, buffer_fill,
+    WHOLE_BUFFER,
 };
 use crate::status::{Result, StatusCode};
 

@@ -10,9 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::loan::{Lender, LentBuffer};
 use crate::hal::forward::ForwardAllocator;
-use crate::hal::{
-    Allocator, Buffer, BufferParams, BufferUsage, Forward, MemoryAccess, MemoryType, WHOLE_BUFFER, buffer_fill,
-};
+use crate::hal::transfer::unwatched::buffer_fill;
+use crate::hal::{Allocator, Buffer, BufferParams, BufferUsage, Forward, MemoryAccess, MemoryType, WHOLE_BUFFER};
 use crate::status::{Result, Status};
 
 /// An allocator that fills the memory of another one with patterns.

@@ -69,7 +69,8 @@ impl<L: Lender> Buffer for LentBuffer<L> {
         require_access(self, access)?;
         let Mapping { data, length, owner } = self.memory().map_range(mode, access, offset, length)?;
         // The memory is not used again while it is mapped.
-        Ok(Mapping { data, length, owner: Arc::new((owner, self.loan.clone())) })
+        let mapping = Mapping { data, length, owner: Arc::new((owner, self.loan.clone())) };
+        Ok(self.state.watched(mode, access, offset, mapping))
     }
 
     fn invalidate_range(&self, offset: u64, length: u64) -> Result<()> {

@@ -13,7 +13,7 @@ use crate::{Buffer, HeapBuffer, MappingMode, MemoryAccess};
 
 /// How kernels use memory. Programs do not say which bindings a kernel reads and which it writes, so access is not
 /// checked here; kernels in bytecode are held to `is_writable`.
-const MODE: MappingMode = MappingMode::PERSISTENT;
+const MODE: MappingMode = MappingMode::PERSISTENT.union(MappingMode::UNWATCHED);
 const ACCESS: MemoryAccess = MemoryAccess::ANY;
 
 /// The bindings of a dispatch. All lengths are within the bound buffers, which `'a` borrows.
