@@ -84,6 +84,11 @@ pub(super) fn texts() -> Vec<Seed> {
     seeds
 }
 
+/// Profiles: those that tests have.
+pub(super) fn profiles() -> Vec<Seed> {
+    fixtures("ireeprof")
+}
+
 /// Arrays: of inputs of models, and one of each type of elements.
 pub(super) fn arrays() -> Vec<Seed> {
     let mut seeds: Vec<Seed> = fixtures("npy")

@@ -328,8 +328,9 @@ pub mod replay {
 #[cfg(feature = "profile")]
 pub mod profile {
     pub use vireo_profile::{
-        ClockFit, Clocks, Content, DeviceSummary, Model, OutputError, ProfileWriter, ReadError, Reader, Record,
-        ReportFormat, Summary, TypedRecord, TypedRecords, cat, export, format, records,
+        ClockFit, Clocks, Content, DeviceSummary, Model, OutputError, ProfileFile, ProfileWriter, ProfiledDevices,
+        ReadError, Reader, Record, ReportFilter, ReportFormat, Summary, TypedRecord, TypedRecords, cat, command,
+        counter, dispatch, executable, export, format, memory, queue, records, statistics,
     };
 }
 

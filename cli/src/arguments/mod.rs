@@ -10,6 +10,7 @@ mod format;
 mod inspect;
 mod params;
 mod policy;
+mod profiling;
 mod records;
 mod run;
 mod trace;
@@ -38,8 +39,10 @@ pub use self::params::{
     ConvertArguments, CreateArguments, ParameterArguments, ParameterMode, ParamsCommand, ParamsDumpArguments,
 };
 pub use self::policy::{PolicyArguments, Seconds};
+pub use self::profiling::ProfilingArguments;
 pub use self::records::{
     ExportArguments, ProfileArguments, ProfileCommand, RecordsFormat, ReplayCommand, ReplayDumpArguments,
+    ReportArguments,
 };
 pub use self::run::{Comparison, RunArguments, RunCommand};
 pub use self::trace::TraceArguments;
