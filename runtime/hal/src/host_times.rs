@@ -138,7 +138,7 @@ fn begin() {
 
 #[cold]
 fn end(outcome: &Result<()>) {
-    tell(|observer| observer.ended(outcome.as_ref().map(|()| ())));
+    tell(|observer| observer.ended(outcome.as_ref().copied()));
 }
 
 /// Tells the observer of a part of a dispatch.

@@ -211,7 +211,7 @@ fn files(parent: &str, prefix: &str, name: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(parent) else { return Vec::new() };
     let is_of = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(prefix);
     let mut files: Vec<PathBuf> =
-        entries.filter_map(|entry| Some(entry.ok()?)).filter(is_of).map(|entry| entry.path().join(name)).collect();
+        entries.filter_map(Result::ok).filter(is_of).map(|entry| entry.path().join(name)).collect();
     files.retain(|file| number(file).is_some());
     files.sort();
     files

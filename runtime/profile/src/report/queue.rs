@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use vireo_core::record_fields::{json_text, known};
+use vireo_core::record_file::ReadError;
 
 use super::catalog::Catalog;
 use super::dispatches::{Dispatches, Ordered, Spans, Subject, matched_device, matched_host};
@@ -133,11 +134,11 @@ impl Sums {
     }
 }
 
-/// The operation, the submission and the queue of an event.
-fn subject(
-    content: Content,
-    record: &mut TypedRecord<'_>,
-) -> Result<(QueueEventType, u64, (u32, u32, u64)), vireo_core::record_file::ReadError> {
+/// The operation, the submission and the queue of an event: device, ordinal and stream.
+type Subjects = (QueueEventType, u64, (u32, u32, u64));
+
+/// What an event is of.
+fn subject(content: Content, record: &mut TypedRecord<'_>) -> Result<Subjects, ReadError> {
     Ok(match content {
         Content::QueueEvents => {
             let event = QueueEvent::read(&record.head()?);
