@@ -37,7 +37,7 @@
 //! | `amdgpu` | yes | the driver of AMD GPUs, with `local` |
 //! | `cuda` | yes | the driver of NVIDIA GPUs, with `local` |
 //! | `replay` | yes | [`replay`]: captures of what devices were asked to do |
-//! | `profile` | yes | [`profile`]: profiles of what devices did |
+//! | `profile` | yes | [`profile`]: profiles of what devices do, with `hal` |
 //! | `software-agents` | no | the software agent and the software CUDA driver, which interpret the code of such GPUs on the processor, with `amdgpu` and with `cuda` |
 //! | `tracing` | no | events of the crate `tracing`: models, sessions and calls, with `hal` |
 //! | `files` | no | [`inference`]: tensors in `.npy`, `.npz` and `.safetensors` files, with `params` |

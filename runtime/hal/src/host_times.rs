@@ -158,7 +158,7 @@ mod tests {
 
     impl WorkObserver for Seen {
         fn began(&self) {
-            // What an observer does itself is not watched.
+            // The observer's own work is not watched.
             assert!(!is_watched());
             self.0.lock().unwrap().push("began");
         }

@@ -84,7 +84,7 @@ impl KnownCommands {
     }
 }
 
-/// What profiles know a command buffer by; none if it was recorded without the wrapper.
+/// A command buffer as profiles know it; none if it was recorded without the wrapper.
 pub(super) fn known_commands(command_buffer: &Arc<dyn CommandBuffer>) -> Option<&Arc<KnownCommands>> {
     let any: &dyn Any = &**command_buffer;
     any.downcast_ref::<Forward<ProfiledCommandBuffer>>().map(|forward| &forward.0.known)

@@ -89,7 +89,7 @@ impl ForwardExecutable for ProfiledExecutable {
     }
 }
 
-/// What profiles know an executable by; none if another device has prepared it.
+/// An executable as profiles know it; none if another device has prepared it.
 pub(super) fn known(executable: &Arc<dyn Executable>) -> Option<&Arc<KnownExecutable>> {
     let any: &dyn std::any::Any = &**executable;
     any.downcast_ref::<Forward<ProfiledExecutable>>().map(|forward| &forward.0.known)

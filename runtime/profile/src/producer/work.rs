@@ -25,7 +25,7 @@ const SOFTWARE_DEFERRED: u32 = 1;
 /// The flag of a memory event of a queue.
 const OF_QUEUE: u32 = 1;
 
-/// What was submitted.
+/// An operation that was submitted.
 #[derive(Clone, Debug)]
 pub(super) struct Submitted {
     pub(super) id: u64,

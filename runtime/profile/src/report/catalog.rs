@@ -1,4 +1,4 @@
-//! What events refer to, in the order of the file.
+//! The targets of events, in the order of the file.
 
 use std::collections::BTreeMap;
 

@@ -17,7 +17,7 @@ use crate::generated::records::{DispatchEvent, HostExecutionEvent};
 use crate::joins::duration;
 use crate::reader::{OutputError, Reader, Record, TypedRecord};
 
-/// What the number of a filter is of.
+/// The target of the number of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     Dispatch,

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use vireo_core::record_fields::{json_text, known};
 
+use super::balance::Balance;
 use super::catalog::Catalog;
 use super::dispatches::Ordered;
 use super::{ReportFilter, each_record};
@@ -20,7 +21,7 @@ const POOL_RESERVATION: u32 = 8;
 const POOL_STATISTICS: u32 = 16;
 const EXTERNALLY_OWNED: u32 = 32;
 
-/// What lives between two events.
+/// A kind of life between two events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     Slab,
@@ -73,73 +74,6 @@ fn opens(event: &MemoryEvent) -> Option<bool> {
     }
 }
 
-/// Lives that begin and end, and their bytes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Balance {
-    current: u64,
-    most: u64,
-    opened: u64,
-    closed: u64,
-    partial: u64,
-    bytes: u64,
-    most_bytes: u64,
-    opened_bytes: u64,
-    closed_bytes: u64,
-    partial_bytes: u64,
-}
-
-impl Balance {
-    fn add(&mut self, opens: bool, length: u64) {
-        if opens {
-            self.opened += 1;
-            self.current += 1;
-            self.opened_bytes = self.opened_bytes.saturating_add(length);
-            self.bytes = self.bytes.saturating_add(length);
-            (self.most, self.most_bytes) = (self.most.max(self.current), self.most_bytes.max(self.bytes));
-            return;
-        }
-        self.closed += 1;
-        self.closed_bytes = self.closed_bytes.saturating_add(length);
-        let missing = length.saturating_sub(self.bytes);
-        if self.current == 0 || missing != 0 {
-            self.partial += 1;
-            self.partial_bytes = self.partial_bytes.saturating_add(missing);
-        }
-        (self.current, self.bytes) = (self.current.saturating_sub(1), self.bytes.saturating_sub(length));
-    }
-
-    fn row(&self, name: &str) -> String {
-        format!(
-            "\"{name}_current_count\":{},\"{name}_high_water_count\":{},\"{name}_total_open_count\":{},\
-             \"{name}_total_close_count\":{},\"{name}_partial_close_count\":{},\"{name}_current_bytes\":{},\
-             \"{name}_high_water_bytes\":{},\"{name}_total_open_bytes\":{},\"{name}_total_close_bytes\":{},\
-             \"{name}_partial_close_bytes\":{}",
-            self.current,
-            self.most,
-            self.opened,
-            self.closed,
-            self.partial,
-            self.bytes,
-            self.most_bytes,
-            self.opened_bytes,
-            self.closed_bytes,
-            self.partial_bytes
-        )
-    }
-
-    fn bytes_text(&self) -> String {
-        format!(
-            "current_bytes={} high_water_bytes={} opened_bytes={} closed_bytes={} partial_closes={} \
-             partial_close_bytes={}",
-            self.bytes, self.most_bytes, self.opened_bytes, self.closed_bytes, self.partial, self.partial_bytes
-        )
-    }
-
-    fn text(&self) -> String {
-        format!("open_at_end={} peak_open={} {}", self.current, self.most, self.bytes_text())
-    }
-}
-
 #[derive(Debug, Default)]
 struct OfDevice {
     events: u64,
@@ -164,7 +98,7 @@ struct Pool {
     statistics: Option<Statistics>,
 }
 
-/// What a pool says of itself: the last of each, and the most or the least.
+/// The numbers that a pool says of itself: the last of each, and the most or the least.
 #[derive(Clone, Copy, Debug)]
 struct Statistics {
     samples: u64,

@@ -4,6 +4,7 @@
 //!
 //! `catalog` has what events refer to, and `dispatches` sums of those that a filter selects.
 
+mod balance;
 mod catalog;
 mod command;
 mod counter;

@@ -137,7 +137,7 @@ impl Sums {
 /// The operation, the submission and the queue of an event: device, ordinal and stream.
 type Subjects = (QueueEventType, u64, (u32, u32, u64));
 
-/// What an event is of.
+/// The target of an event.
 fn subject(content: Content, record: &mut TypedRecord<'_>) -> Result<Subjects, ReadError> {
     Ok(match content {
         Content::QueueEvents => {

@@ -16,7 +16,7 @@ use crate::generated::records::{DispatchEvent, HostExecutionEvent, MemoryEvent, 
 use crate::joins::duration;
 use crate::reader::{OutputError, Reader, Record, TypedRecord};
 
-/// What a row is the sum of, with the numbers and names that the rows have.
+/// The kind of events that a row is the sum of, with the numbers and names that the rows have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     DispatchFunction = 1,
