@@ -3,9 +3,9 @@
 //!
 //! - [`Reader`] checks the records of a file one after the other, [`TypedRecords`] those of a chunk; [`ProfileWriter`]
 //!   writes them.
-//! - [`statistics`], [`dispatch`], [`executable`], [`command`], [`queue`], [`counter`] and [`memory`] are the reports of
-//!   the commands with these names. [`cat`] shows the records, [`Summary`] counts what they hold, [`export`] writes
-//!   rows for other tools, all as `iree-profile` does.
+//! - [`statistics`], [`dispatch`], [`executable`], [`command`], [`queue`], [`counter`] and [`memory`] are the
+//!   reports of the commands with these names. [`cat`] shows the records, [`Summary`] counts what they hold,
+//!   [`export`] writes rows for other tools, all as `iree-profile` does.
 //! - [`Model`] joins what chunks say about executables, functions, command buffers, clocks and metrics.
 //! - [`ProfiledDevices`] wraps devices, so that they write profiles, such as to a [`ProfileFile`].
 //! - [`records`] and [`format`](mod@format) are generated from `spec/profile`.

@@ -43,7 +43,7 @@ const PACKETS: &str = "docs/packets";
 const OF_COMMAND: &str = "docs/cli.md";
 
 /// All guides, in the order of their groups.
-const GUIDES: [Guide; 29] = [
+const GUIDES: [Guide; 30] = [
     Guide {
         file: "README.md",
         group: USE,
