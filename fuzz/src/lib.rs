@@ -56,7 +56,7 @@ pub const TARGETS: [Target; 15] = [
     Target { name: "kernel", run: targets::kernel, seeds: seeds::kernels, mutants: 1 },
     Target { name: "module", run: targets::module, seeds: seeds::modules, mutants: 1 },
     Target { name: "npy", run: targets::npy, seeds: seeds::arrays, mutants: 100 },
-    Target { name: "profile", run: targets::profile, seeds: seeds::profiles, mutants: 300 },
+    Target { name: "profile", run: targets::profile, seeds: seeds::profiles, mutants: 30 },
     Target { name: "program", run: targets::program, seeds: seeds::programs, mutants: 1 },
 ];
 
