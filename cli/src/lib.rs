@@ -13,6 +13,7 @@ mod benchmark;
 mod check;
 pub mod confine;
 mod cpu_info;
+mod device_profile;
 mod devices;
 mod dispatch_trace;
 mod dump;

@@ -4,20 +4,30 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use vireo::profile::{OutputError, Reader, ReportFormat, Summary, cat, export};
+use vireo::profile::{
+    OutputError, Reader, ReportFilter, ReportFormat, Summary, cat, command, counter, dispatch, executable, export,
+    memory, queue, statistics,
+};
 
-use crate::arguments::{ExportArguments, ProfileArguments, ProfileCommand, RecordsFormat};
+use crate::arguments::{ExportArguments, ProfileArguments, ProfileCommand, RecordsFormat, ReportArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// Does what the flags say.
-pub fn profile(command: &ProfileCommand) -> Result<Exit, Failure> {
-    match command {
+pub fn profile(asked: &ProfileCommand) -> Result<Exit, Failure> {
+    match asked {
         ProfileCommand::Summary(arguments) => {
             report(arguments, |reader, format, out| Summary::read(reader)?.write(format, out))
         }
         ProfileCommand::Cat(arguments) => report(arguments, cat),
         ProfileCommand::Export(arguments) => export_rows(arguments),
+        ProfileCommand::Statistics(arguments) => report(arguments, statistics),
+        ProfileCommand::Executable(arguments) => filtered(&arguments.report, arguments.dispatch_events, executable),
+        ProfileCommand::Dispatch(arguments) => filtered(&arguments.report, arguments.dispatch_events, dispatch),
+        ProfileCommand::Command(arguments) => filtered(&arguments.report, arguments.dispatch_events, command),
+        ProfileCommand::Queue(arguments) => filtered(&arguments.report, arguments.dispatch_events, queue),
+        ProfileCommand::Memory(arguments) => filtered(&arguments.report, false, memory),
+        ProfileCommand::Counter(arguments) => filtered(&arguments.report, arguments.counter_samples, counter),
     }
 }
 
@@ -25,14 +35,42 @@ pub fn profile(command: &ProfileCommand) -> Result<Exit, Failure> {
 type Report = fn(&mut Reader, ReportFormat, &mut dyn Write) -> Result<(), OutputError>;
 
 fn report(arguments: &ProfileArguments, report: Report) -> Result<Exit, Failure> {
-    let format = match arguments.format {
+    let format = form(arguments.format);
+    write(&arguments.file, |reader, out| report(reader, format, out))
+}
+
+/// A report of events that a filter selects.
+type FilteredReport = fn(&mut Reader, &ReportFilter, ReportFormat, &mut dyn Write) -> Result<(), OutputError>;
+
+fn filtered(arguments: &ReportArguments, events: bool, report: FilteredReport) -> Result<Exit, Failure> {
+    if events && arguments.format == RecordsFormat::Text {
+        return Err(Failure::new(Exit::Usage, "rows of single events need --format=jsonl"));
+    }
+    let id = match u64::try_from(arguments.id) {
+        Ok(id) => Some(id),
+        Err(_) if arguments.id == -1 => None,
+        Err(_) => return Err(Failure::new(Exit::Usage, format!("--id is {}: expected -1 or more", arguments.id))),
+    };
+    let filter = ReportFilter { pattern: arguments.filter.clone(), id, dispatch_events: events };
+    let format = form(arguments.format);
+    write(&arguments.file, |reader, out| report(reader, &filter, format, out))
+}
+
+fn form(format: RecordsFormat) -> ReportFormat {
+    match format {
         RecordsFormat::Text => ReportFormat::Text,
         RecordsFormat::Jsonl => ReportFormat::Jsonl,
-    };
-    let mut reader = open(&arguments.file)?;
+    }
+}
+
+fn write(
+    file: &Path,
+    report: impl FnOnce(&mut Reader, &mut dyn Write) -> Result<(), OutputError>,
+) -> Result<Exit, Failure> {
+    let mut reader = open(file)?;
     let mut out = BufWriter::new(io::stdout().lock());
-    let written = report(&mut reader, format, &mut out).and_then(|()| Ok(out.flush()?));
-    finish(written, &arguments.file, Path::new("-"))
+    let written = report(&mut reader, &mut out).and_then(|()| Ok(out.flush()?));
+    finish(written, file, Path::new("-"))
 }
 
 fn export_rows(arguments: &ExportArguments) -> Result<Exit, Failure> {

@@ -10,6 +10,7 @@ use vireo::visible_text::visible;
 
 use crate::arguments::{Format, ListingArguments, ProgramArguments, RunArguments};
 use crate::confine;
+use crate::device_profile::DeviceProfile;
 use crate::devices::{Drivers, flush_c_streams};
 use crate::dispatch_trace::DispatchTrace;
 use crate::engine::{Linked, Others, Session, cannot_call, explain, kinds};
@@ -36,12 +37,17 @@ pub fn run(arguments: &RunArguments, format: Format) -> Result<Exit, Failure> {
         return print(&mut out, &listing);
     }
     confine::check(&arguments.program)?;
+    let profile = DeviceProfile::create(&arguments.profiling)?;
+    if profile.is_some() && (arguments.print_device_statistics || arguments.dispatch_trace.is_some()) {
+        let message = "--device_profiling_output cannot be combined with --print_device_statistics or --dispatch_trace";
+        return Err(Failure::new(Exit::Usage, message));
+    }
     let trace = arguments.dispatch_trace.as_deref().map(DispatchTrace::create).transpose()?;
     let counted = match &trace {
         Some(trace) => Some(ExecutionStatistics::with_trace(trace.trace.clone())),
         None => arguments.print_device_statistics.then(ExecutionStatistics::new),
     };
-    let program = Linked::load(&arguments.program, arguments.file.as_ref(), counted.as_ref())?;
+    let program = Linked::load(&arguments.program, arguments.file.as_ref(), counted.as_ref(), profile.as_ref())?;
     let prepared = Prepared::read(arguments, &program)?;
     confine::confine(&arguments.program)?;
     let (session, others) = recording::scope("init", || program.start())?;
@@ -55,10 +61,12 @@ pub fn run(arguments: &RunArguments, format: Format) -> Result<Exit, Failure> {
     if let Some(counted) = counted.as_ref().filter(|_| arguments.print_device_statistics) {
         print_aside(&statistics::text(counted));
     }
-    // A program that failed leaves a trace of what it did.
+    // A program that failed leaves a trace and a profile of what it did.
     let written = trace.map_or(Ok(()), DispatchTrace::finish);
+    let profiled = profile.map_or(Ok(()), DeviceProfile::finish);
     let (exit, document) = exit?;
     written?;
+    profiled?;
     if let Some(mut document) = document {
         if arguments.print_statistics {
             document["machine_code"] = session.machine_code_json();

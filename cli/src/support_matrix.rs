@@ -127,7 +127,7 @@ fn files(text: &mut String) {
     }
     text.push_str("| `.npy`, `.npz`, `.safetensors`, raw bytes as tensors | yes | yes |\n");
     text.push_str("| `.ireereplay` captures, version 2.0 | by `vireo replay dump` | by `vireo::replay` |\n");
-    text.push_str("| `.ireeprof` profiles, version 1.6 | by `vireo profile` | by `vireo::profile` |\n");
+    text.push_str("| `.ireeprof` profiles, version 1.6 | by `vireo profile` | by `vireo run`, `vireo benchmark`, `vireo::profile` |\n");
 }
 
 fn flags(text: &mut String) {

@@ -12,6 +12,7 @@ use vireo::hal::ElementType;
 use vireo::inference::HostTensor;
 use vireo::inference::files::{CollectionFormat, write_collection, write_npy};
 use vireo::io::{ArchiveFormat, Splat, irpa, safetensors};
+use vireo::profile::Reader;
 use vireo::vm::Module;
 use vireo::vmfb::Archive;
 use zip::write::SimpleFileOptions;
@@ -80,6 +81,26 @@ pub(super) fn texts() -> Vec<Seed> {
         let archive = module.archive().expect("a module file");
         let text = disassemble(archive, module.functions());
         seeds.push(Seed { name: format!("host-{index}"), bytes: text.into_bytes() });
+    }
+    seeds
+}
+
+/// Profiles: those that tests have, and the beginnings of each that are profiles of their own, since they were not
+/// closed: of the header alone, with one record, and so on.
+pub(super) fn profiles() -> Vec<Seed> {
+    let mut seeds = fixtures("ireeprof");
+    for index in 0..seeds.len() {
+        let Seed { name, bytes } = &seeds[index];
+        let (name, mut beginning) = (name.clone(), bytes.clone());
+        // The length of the file is that of one that was not closed.
+        beginning[16..24].fill(0);
+        let mut reader = Reader::new("seed", Box::new(Cursor::new(bytes.clone()))).expect("fixtures are profiles");
+        let mut records = 0;
+        while let Some(record) = reader.next_record().expect("fixtures are whole") {
+            let length = usize::try_from(record.offset).expect("fixtures are small");
+            seeds.push(Seed { name: format!("{records}-records-of-{name}"), bytes: beginning[..length].to_vec() });
+            records += 1;
+        }
     }
     seeds
 }

@@ -1,7 +1,7 @@
 //! The work of the targets on an input. None of them runs machine code that comes from a file.
 
 use std::cell::RefCell;
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{Cursor, Seek, SeekFrom, Write};
 use std::sync::LazyLock;
 
 use tempfile::NamedTempFile;
@@ -9,6 +9,7 @@ use vireo::asm::assemble;
 use vireo::hal::local::{EmbeddedElfLoader, elf};
 use vireo::inference::files::{CollectionFormat, TensorCollection, read_npy, write_npy};
 use vireo::io::{ArchiveFormat, Contents, ParameterIndex, ParameterStorage};
+use vireo::profile::{self, OutputError, Reader, ReportFilter, ReportFormat, Summary};
 use vireo::vm::Module;
 use vireo::vmfb::Archive;
 
@@ -116,6 +117,35 @@ pub(super) fn npy(bytes: &[u8]) {
     let again = read_npy(&mut &written[..], MAX_TENSOR).expect("what has been written can be read");
     let parts = [&tensor, &again].map(|tensor| (tensor.shape(), tensor.element_type(), tensor.bytes()));
     assert!(parts[0] == parts[1], "{:?} {} is not {:?} {}", parts[0].0, parts[0].1, parts[1].0, parts[1].1);
+}
+
+/// Profiles: every report refuses a file or writes it out.
+pub(super) fn profile(bytes: &[u8]) {
+    type Filtered = fn(&mut Reader, &ReportFilter, ReportFormat, &mut dyn Write) -> Result<(), OutputError>;
+    let filtered: [Filtered; 6] =
+        [profile::dispatch, profile::executable, profile::command, profile::queue, profile::counter, profile::memory];
+    let Ok(mut reader) = Reader::new("input", Box::new(Cursor::new(bytes.to_vec()))) else { return };
+    let mut out = Vec::new();
+    for format in [ReportFormat::Text, ReportFormat::Jsonl] {
+        for report in filtered {
+            for dispatch_events in [false, true] {
+                let filter = ReportFilter { dispatch_events, ..ReportFilter::default() };
+                let _ = report(&mut reader, &filter, format, &mut out);
+                out.clear();
+            }
+        }
+        for report in [profile::statistics, profile::cat] {
+            reader.rewind();
+            let _ = report(&mut reader, format, &mut out);
+            out.clear();
+        }
+        reader.rewind();
+        if let Ok(summary) = Summary::read(&mut reader) {
+            summary.write(format, &mut out).expect("memory can be written");
+        }
+    }
+    reader.rewind();
+    let _ = profile::export(&mut reader, &mut out);
 }
 
 /// The JIT: the input is the sequence of decisions of the generator of random programs, so every input is a valid

@@ -32,6 +32,7 @@ short_runs!(
     kernel,
     module,
     npy,
+    profile,
     program
 );
 
@@ -79,6 +80,7 @@ fn seeds_have_all_formats() {
         ("gpu_text", &["many_instructions", "product"]),
         ("module", &["3.1-abs.cpu.vmfb", "models-mlp.vmfb", "golden-ref.vmfb"]),
         ("npy", &["inputs-", "bf16", "columns"]),
+        ("profile", &["abs.ireeprof", "contents.ireeprof", "joined.ireeprof"]),
     ] {
         let names = names(name);
         for part in expected {

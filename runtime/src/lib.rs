@@ -37,7 +37,7 @@
 //! | `amdgpu` | yes | the driver of AMD GPUs, with `local` |
 //! | `cuda` | yes | the driver of NVIDIA GPUs, with `local` |
 //! | `replay` | yes | [`replay`]: captures of what devices are asked to do, recorded and read, with `hal` |
-//! | `profile` | yes | [`profile`]: profiles of what devices did |
+//! | `profile` | yes | [`profile`]: profiles of what devices do, with `hal` |
 //! | `software-agents` | no | the software agent and the software CUDA driver, which interpret the code of such GPUs on the processor, with `amdgpu` and with `cuda` |
 //! | `tracing` | no | events of the crate `tracing`: models, sessions and calls, with `hal` |
 //! | `files` | no | [`inference`]: tensors in `.npy`, `.npz` and `.safetensors` files, with `params` |
@@ -329,8 +329,9 @@ pub mod replay {
 #[cfg(feature = "profile")]
 pub mod profile {
     pub use vireo_profile::{
-        ClockFit, Clocks, Content, DeviceSummary, Model, OutputError, ProfileWriter, ReadError, Reader, Record,
-        ReportFormat, Summary, TypedRecord, TypedRecords, cat, export, format, records,
+        ClockFit, Clocks, Content, DeviceSummary, Model, OutputError, ProfileFile, ProfileWriter, ProfiledDevices,
+        ReadError, Reader, Record, ReportFilter, ReportFormat, Summary, TypedRecord, TypedRecords, cat, command,
+        counter, dispatch, executable, export, format, memory, queue, records, statistics,
     };
 }
 

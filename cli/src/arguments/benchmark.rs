@@ -6,7 +6,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use super::examples;
-use super::{Color, Comparison, ListingArguments, ProgramArguments};
+use super::{Color, Comparison, ListingArguments, ProfilingArguments, ProgramArguments};
 use crate::os_text::text_of;
 
 /// Measures how long calls of a function take.
@@ -117,6 +117,9 @@ pub struct BenchmarkArguments {
     /// Modules and devices.
     #[command(flatten)]
     pub program: ProgramArguments,
+    /// Profiles of devices.
+    #[command(flatten)]
+    pub profiling: ProfilingArguments,
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {

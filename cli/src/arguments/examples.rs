@@ -56,6 +56,10 @@ pub const PROFILE: &str = "\
   vireo profile summary model.ireeprof
   vireo profile cat model.ireeprof --format=jsonl";
 
+pub const PROFILE_DISPATCH: &str = "\
+  vireo profile dispatch model.ireeprof
+  vireo profile dispatch model.ireeprof --filter='*matmul*' --dispatch_events --format=jsonl";
+
 pub const PROFILE_EXPORT: &str = "\
   vireo profile export model.ireeprof --format=ireeperf-jsonl --output=rows.jsonl";
 

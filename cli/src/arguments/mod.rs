@@ -11,6 +11,7 @@ mod inspect;
 mod params;
 mod policy;
 mod recording;
+mod profiling;
 mod records;
 mod run;
 mod trace;
@@ -40,8 +41,10 @@ pub use self::params::{
 };
 pub use self::policy::{PolicyArguments, Seconds};
 pub use self::recording::RecordingArguments;
+pub use self::profiling::ProfilingArguments;
 pub use self::records::{
     ExportArguments, ProfileArguments, ProfileCommand, RecordsFormat, ReplayCommand, ReplayDumpArguments,
+    ReportArguments,
 };
 pub use self::run::{Comparison, RunArguments, RunCommand};
 pub use self::trace::TraceArguments;

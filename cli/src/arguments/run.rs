@@ -6,7 +6,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
 use vireo::inference::Tolerance;
 
-use super::{Format, ListingArguments, ProgramArguments, examples};
+use super::{Format, ListingArguments, ProfilingArguments, ProgramArguments, examples};
 use crate::exit;
 use crate::os_text::text_of;
 
@@ -90,6 +90,9 @@ pub struct RunArguments {
     /// Modules and devices.
     #[command(flatten)]
     pub program: ProgramArguments,
+    /// Profiles of devices.
+    #[command(flatten)]
+    pub profiling: ProfilingArguments,
 }
 
 fn const_format() -> String {

@@ -25,6 +25,7 @@ use vireo::inference::{Function, PreparedCall};
 
 use crate::arguments::{BenchmarkArguments, BenchmarkFormat, Color, MinTime, TierChoice, TimeUnit};
 use crate::confine;
+use crate::device_profile::DeviceProfile;
 use crate::engine::{Benchmark, Linked, Session, cannot_call};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -45,6 +46,20 @@ pub use time_text::time_text;
 
 /// Does what the flags say.
 pub fn benchmark(arguments: &BenchmarkArguments, color: Color) -> Result<Exit, Failure> {
+    let profile = DeviceProfile::create(&arguments.profiling)?;
+    if profile.is_some() && (arguments.print_device_statistics || arguments.dispatch_statistics) {
+        let message =
+            "--device_profiling_output cannot be combined with --print_device_statistics or --dispatch_statistics";
+        return Err(Failure::new(Exit::Usage, message));
+    }
+    let exit = measure_all(arguments, color, profile.as_ref());
+    let profiled = profile.map_or(Ok(()), DeviceProfile::finish);
+    let exit = exit?;
+    profiled?;
+    Ok(exit)
+}
+
+fn measure_all(arguments: &BenchmarkArguments, color: Color, profile: Option<&DeviceProfile>) -> Result<Exit, Failure> {
     let color = if arguments.benchmark_color == Color::Auto { color } else { arguments.benchmark_color };
     let mut out = AutoStream::new(io::stdout(), color.choice()).lock();
     if let Some(listing) = listing(&arguments.program, &arguments.listing)? {
@@ -74,7 +89,7 @@ pub fn benchmark(arguments: &BenchmarkArguments, color: Color) -> Result<Exit, F
         // The measured repetitions are not counted: another one is made for that.
         counted.set_paused(true);
     }
-    let program = Linked::load(&arguments.program, arguments.file.as_ref(), counted.as_ref())?;
+    let program = Linked::load(&arguments.program, arguments.file.as_ref(), counted.as_ref(), profile)?;
     let other = other.map(|path| Linked::load_other(&arguments.program, arguments.file.as_ref(), path)).transpose()?;
     let given = given_inputs(arguments, &program)?;
     let mut checked = Checked::read(arguments, &program)?;

@@ -80,7 +80,7 @@ pub fn check(arguments: &CheckArguments, color: Color) -> Result<Exit, Failure> 
             if runs.links < links {
                 let loader = match &again {
                     Some(loader) => loader,
-                    None => again.insert(Loader::new(&arguments.program, None)?),
+                    None => again.insert(Loader::new(&arguments.program, None, None)?),
                 };
                 *runs = Linked { links, ..runs.again(loader)? };
             }
@@ -154,7 +154,7 @@ type Loaded = (Option<Linked>, Suite);
 /// The modules, each with its tests. One of several files that cannot be loaded is a test that fails, so the others are
 /// run all the same.
 fn load(arguments: &CheckArguments) -> Result<Vec<Loaded>, Failure> {
-    let loader = Loader::new(&arguments.program, None)?;
+    let loader = Loader::new(&arguments.program, None, None)?;
     let (tests, dependencies) = match (&arguments.tests[..], &arguments.program.module[..]) {
         ([], [dependencies @ .., last]) => (std::slice::from_ref(last), dependencies),
         (tests, dependencies) => (tests, dependencies),

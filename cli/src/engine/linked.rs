@@ -9,6 +9,7 @@ use vireo::inference::Signature;
 use super::program::{Loader, Program};
 use super::session::{Chosen, Session};
 use crate::arguments::ProgramArguments;
+use crate::device_profile::DeviceProfile;
 use crate::failure::Failure;
 
 /// The sessions that a session of the interpreter is compared with.
@@ -39,8 +40,9 @@ impl Linked {
         arguments: &ProgramArguments,
         file: Option<&PathBuf>,
         statistics: Option<&Arc<ExecutionStatistics>>,
+        profile: Option<&DeviceProfile>,
     ) -> Result<Linked, Failure> {
-        let loader = Loader::new(arguments, statistics)?;
+        let loader = Loader::new(arguments, statistics, profile)?;
         let load = |path: &PathBuf| loader.module(path);
         let modules = arguments.module.iter().chain(file).map(load).collect::<Result<Vec<_>, Failure>>()?;
         let (program, compiled) = loader.link(&modules)?;
@@ -53,7 +55,7 @@ impl Linked {
         file: Option<&PathBuf>,
         other: &PathBuf,
     ) -> Result<Linked, Failure> {
-        let loader = Loader::new(arguments, None)?;
+        let loader = Loader::new(arguments, None, None)?;
         let kept = arguments.module.len() - usize::from(file.is_none() && !arguments.module.is_empty());
         let load = |path: &PathBuf| loader.module(path);
         let modules = arguments.module[..kept].iter().chain([other]).map(load).collect::<Result<Vec<_>, Failure>>()?;

@@ -20,6 +20,7 @@ use super::tier::first_tier;
 use super::{open_archive, verify};
 use crate::allocators;
 use crate::arguments::{ModuleMode, ParameterArguments, ProgramArguments, TierChoice};
+use crate::device_profile::DeviceProfile;
 use crate::devices::Drivers;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -45,8 +46,13 @@ struct ProgramBuilder {
 }
 
 impl Loader {
-    /// Creates what the flags name, but loads no module. What the devices do is counted by `statistics`.
-    pub fn new(arguments: &ProgramArguments, statistics: Option<&Arc<ExecutionStatistics>>) -> Result<Loader, Failure> {
+    /// Creates what the flags name, but loads no module. What the devices do is counted by `statistics`, and written to
+    /// `profile`.
+    pub fn new(
+        arguments: &ProgramArguments,
+        statistics: Option<&Arc<ExecutionStatistics>>,
+        profile: Option<&DeviceProfile>,
+    ) -> Result<Loader, Failure> {
         let tier = first_tier(arguments.tier, arguments.trace_execution)?;
         sanitizer::check(arguments)?;
         if arguments.perf_map {
@@ -62,6 +68,9 @@ impl Loader {
                 devices = devices.iter().map(|device| statistics.device(device)).collect();
             }
             if observes {
+                if let Some(profile) = profile {
+                    devices = profile.begin(&devices)?;
+                }
                 devices = observed(devices, arguments)?;
             }
             let builder = vireo::Session::builder().policy(policy).with_imports(drivers.imports());

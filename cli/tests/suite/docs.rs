@@ -16,7 +16,8 @@ const GUIDES: &[(&str, usize)] = &[
     ("docs/devices.md", 0),
     ("docs/gpu_debugging.md", 2),
     ("docs/parameters.md", 4),
-    ("docs/replay.md", 2),
+    ("docs/profiles.md", 3),
+    ("docs/replay.md", 1),
     ("examples/README.md", 4),
 ];
 
@@ -41,7 +42,7 @@ const EXTENSIONS: [&str; 13] = [
 ];
 
 /// The flags that name a file to be written, before `=` or as the word before it.
-const OUTPUTS: [&str; 3] = ["--output", "-o", "--junit"];
+const OUTPUTS: [&str; 4] = ["--output", "-o", "--junit", "--device_profiling_output"];
 
 /// A command of a guide.
 struct Example {
@@ -359,7 +360,8 @@ fn commands_of_the_documents_name_what_there_is() {
             written.extend(
                 words
                     .iter()
-                    .filter_map(|word| Some(word.strip_prefix("--output=")?.trim_start_matches('@').to_string())),
+                    .filter_map(|word| word.split_once('=').filter(|(flag, _)| OUTPUTS.contains(flag)))
+                    .map(|(_, name)| name.trim_start_matches('@').to_string()),
             );
             if arguments(&command).is_none() {
                 continue;

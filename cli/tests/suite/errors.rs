@@ -25,12 +25,9 @@ fn usage_is_code_2() {
     check(&vireo(Path::new("."), ["bogus"]), 2, &["unrecognized subcommand 'bogus'"]);
     check(&run(&["--bogus"]), 2, &["unexpected argument '--bogus'"]);
     check(
-        &run(&["--device-profiling-mode=queue-events"]),
+        &run(&["--device-capture-tool=renderdoc"]),
         2,
-        &[
-            "UNIMPLEMENTED",
-            "--device_profiling_mode of iree-run-module is not supported: no device profiles are written yet (--print_device_statistics times",
-        ],
+        &["UNIMPLEMENTED", "--device_capture_tool of iree-run-module is not supported: no capture tool is driven yet"],
     );
     check(&run(&["--task_abort_on_failure=true"]), 2, &["UNIMPLEMENTED", "--task_abort_on_failure"]);
     check(&run(&["--equality_mode=vague"]), 2, &["'vague'", "approximate, exact"]);

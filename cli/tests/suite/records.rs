@@ -37,3 +37,35 @@ fn other_files_are_refused() {
     assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""));
     assert!(outcome.stderr.contains("no/such/file.ireeprof"), "{}", outcome.stderr);
 }
+
+/// A program writes a profile, whose reports have its dispatches; the flags that need each other say so.
+#[test]
+fn programs_write_profiles() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (module, profile) = (folder("../fixtures/models").join("vmvx_mlp.vmfb"), temporary.path().join("mlp.ireeprof"));
+    let (module, profile) = (module.to_str().unwrap(), profile.to_str().unwrap());
+    let output = format!("--device_profiling_output={profile}");
+    let call = ["run", module, "--input=8x64xf32=1", "--device_profiling_mode=queue-events,host-execution"];
+    let outcome = vireo(temporary.path(), call.iter().chain(&[output.as_str()]));
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let report = |command: &'static str| vireo(temporary.path(), ["profile", command, profile]);
+    for command in ["summary", "statistics", "executable", "dispatch", "command", "queue", "counter", "memory", "cat"] {
+        let outcome = report(command);
+        assert_eq!(outcome.code, 0, "{command}: {}", outcome.stderr);
+    }
+    assert!(report("dispatch").stdout.contains("host_dispatches: total=2 matched=2 valid=2"));
+    for (flags, told) in [
+        (["--device_profiling_mode=queue-events", ""], "needs --device_profiling_output"),
+        ([output.as_str(), ""], "needs --device_profiling_mode"),
+        ([output.as_str(), "--device_profiling_mode=no-such"], "has no mode `no-such`"),
+        ([output.as_str(), "--device_profiling_mode=counters"], "need each other"),
+        ([output.as_str(), "--device_profiling_mode=dispatch-events"], "has no measurements of dispatch_events"),
+    ] {
+        let flags = flags.into_iter().filter(|flag| !flag.is_empty());
+        let outcome = vireo(temporary.path(), ["run", module, "--input=8x64xf32=1"].into_iter().chain(flags));
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""), "{told}");
+        assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
+    }
+    let outcome = vireo(temporary.path(), ["profile", "dispatch", profile, "--dispatch_events"]);
+    assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+}

@@ -36,6 +36,7 @@ mod generated;
 mod handle;
 mod host_element;
 pub mod host_kernels;
+pub mod host_times;
 mod multi_wait;
 pub mod narrow_float;
 pub mod policy;

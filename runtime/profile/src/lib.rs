@@ -3,9 +3,11 @@
 //!
 //! - [`Reader`] checks the records of a file one after the other, [`TypedRecords`] those of a chunk; [`ProfileWriter`]
 //!   writes them.
-//! - [`cat`] shows the records, [`Summary`] counts what they hold, [`export`] writes rows for other tools, all as
-//!   `iree-profile` does.
+//! - [`statistics`], [`dispatch`], [`executable`], [`command`], [`queue`], [`counter`] and [`memory`] are the
+//!   reports of the commands with these names. [`cat`] shows the records, [`Summary`] counts what they hold,
+//!   [`export`] writes rows for other tools, all as `iree-profile` does.
 //! - [`Model`] joins what chunks say about executables, functions, command buffers, clocks and metrics.
+//! - [`ProfiledDevices`] wraps devices, so that they write profiles, such as to a [`ProfileFile`].
 //! - [`records`] and [`format`](mod@format) are generated from `spec/profile`.
 //!
 //! Profiles are untrusted input: every length and number is checked before it is used. Memory depends on the
@@ -22,7 +24,10 @@ mod float_text;
 mod generated;
 mod joins;
 mod model;
+mod producer;
 mod reader;
+mod report;
+mod sink;
 mod summary;
 mod summary_text;
 mod writer;
@@ -35,7 +40,10 @@ pub use generated::contents::Content;
 pub use generated::dump::LAYOUTS;
 pub use generated::{format, records};
 pub use model::{Clocks, Model};
+pub use producer::ProfiledDevices;
 pub use reader::{OutputError, Reader, Record, TypedRecord, TypedRecords};
+pub use report::{ReportFilter, command, counter, dispatch, executable, memory, queue, statistics};
+pub use sink::ProfileFile;
 pub use summary::{DeviceSummary, Summary};
 pub use vireo_core::record_file::ReadError;
 pub use writer::ProfileWriter;

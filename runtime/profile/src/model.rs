@@ -158,6 +158,11 @@ impl Model {
         })
     }
 
+    /// The name of a function, if it has one.
+    pub fn function_name(&self, executable: u64, function: u32) -> Option<&[u8]> {
+        self.functions.get(&(executable, function)).map(Vec::as_slice).filter(|name| !name.is_empty())
+    }
+
     /// A metric of a source.
     pub fn metric(&self, source: u64, metric: u64) -> Option<&Metric> {
         self.metrics.get(&(source, metric))

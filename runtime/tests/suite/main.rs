@@ -56,6 +56,7 @@ mod observing;
 mod old;
 mod parameters;
 mod pools;
+mod profiles;
 mod queries;
 #[cfg(feature = "ndarray")]
 mod readme;

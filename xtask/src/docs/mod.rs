@@ -43,7 +43,7 @@ const PACKETS: &str = "docs/packets";
 const OF_COMMAND: &str = "docs/cli.md";
 
 /// All guides, in the order of their groups.
-const GUIDES: [Guide; 29] = [
+const GUIDES: [Guide; 30] = [
     Guide {
         file: "README.md",
         group: USE,
@@ -62,6 +62,7 @@ const GUIDES: [Guide; 29] = [
     Guide { file: "docs/cuda_without_a_gpu.md", group: USE, begin: Some("test a CUDA program without a GPU") },
     Guide { file: "docs/parameters.md", group: USE, begin: None },
     Guide { file: "docs/replay.md", group: USE, begin: None },
+    Guide { file: "docs/profiles.md", group: USE, begin: None },
     Guide { file: "docs/executables.md", group: USE, begin: None },
     Guide { file: "docs/platforms.md", group: USE, begin: None },
     Guide { file: "docs/security.md", group: USE, begin: Some("run models that you do not trust") },

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::discipline::{Discipline, Operation, Prepared, Queue, Submission, WaitAndSignal};
 use super::weight::Weight;
 use crate::allocation::Allocation;
+use crate::hal::host_times;
 use crate::hal::transient::TransientBuffer;
 use crate::hal::{BufferParams, DeallocaFlags, QueueAffinity, QueueOperation, Timepoint};
 use crate::memory_source::MemorySource;
@@ -49,9 +50,11 @@ struct AllocaSubmission<'a> {
 
 impl<D: Discipline> Submission<D> for AllocaSubmission<'_> {
     fn perform(self, _signal: &[Timepoint]) -> Result<()> {
-        let transient = self.source.allocate_transient(self.params, self.length)?;
-        self.buffer.get_or_init(|| transient);
-        Ok(())
+        host_times::operation(|| {
+            let transient = self.source.allocate_transient(self.params, self.length)?;
+            self.buffer.get_or_init(|| transient);
+            Ok(())
+        })
     }
 
     fn store_into(self, operation: &mut Operation<D>) {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::weight::Weight;
 use crate::allocation::Allocation;
 use crate::deferred::{CommandProgram, Deferred};
+use crate::hal::host_times::Watch;
 use crate::hal::recycle::{FreeList, Uninit};
 use crate::hal::timepoints::PendingWait;
 use crate::hal::{BufferBinding, OwnedQueueOperation, QueueAffinity, Timepoint};
@@ -86,6 +87,8 @@ pub struct Operation<D: Discipline> {
     pub(super) signal: Vec<Timepoint>,
     /// The limits of the call that submitted it.
     pub(super) scope: Scope,
+    /// The observer of its work.
+    pub(super) watch: Watch,
     /// The memory of a waiting operation, charged to the call.
     pub(super) charge: Charge,
 }

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use super::discipline::{Discipline, Operation, Prepared, Submission};
 use super::weight::Weight;
 use super::work;
+use crate::hal::host_times::Watch;
 use crate::hal::timepoints::complete;
 use crate::hal::{ExecuteFlags, QueueAffinity, QueueOperation, Timepoint};
 use crate::limits::scope::{self, Scope};
@@ -77,12 +78,14 @@ impl<D: Discipline> Operation<D> {
                 prepared: Prepared::Nothing,
                 signal: Vec::new(),
                 scope: Scope::default(),
+                watch: Watch::default(),
                 charge: Charge::default(),
             })
         });
         operation.weight = weight;
         operation.signal.extend_from_slice(signal);
         operation.scope = Scope::current();
+        operation.watch = Watch::current();
         submission.store_into(&mut operation);
         operation
     }
@@ -121,7 +124,7 @@ impl<D: Discipline> Operation<D> {
         for point in self.signal.drain(..) {
             point.semaphore.recycle();
         }
-        (self.scope, self.charge) = (Scope::default(), Charge::default());
+        (self.scope, self.watch, self.charge) = (Scope::default(), Watch::default(), Charge::default());
         if self.kept.list_capacity() <= MAX_RECYCLED_BYTES && self.signal.capacity() <= MAX_RECYCLED_POINTS {
             D::free_lists().operations.push(0, self);
         }
@@ -132,7 +135,8 @@ impl<D: Discipline> Operation<D> {
     /// # Errors
     /// Those of the operation, and of limits.
     pub fn perform(&mut self) -> Result<()> {
-        let Operation { queue_affinity, kept, prepared, signal, .. } = self;
+        let Operation { queue_affinity, kept, prepared, signal, watch, .. } = self;
+        let _watched = std::mem::take(watch).enter();
         work::perform(*queue_affinity, kept.get(), std::mem::take(prepared), signal)
     }
 }

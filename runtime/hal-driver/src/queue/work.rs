@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::discipline::{Discipline, Prepared};
 use crate::deferred::CommandProgram;
+use crate::hal::host_times;
 use crate::hal::timepoints::signal_all;
 use crate::hal::transfer::unwatched::{buffer_copy, buffer_fill, buffer_write};
 use crate::hal::transient::TransientBuffer;
@@ -24,6 +25,16 @@ const HOST_CALL: &str = "a host call";
 /// Those of the operation, and those of limits.
 #[inline(always)]
 pub(super) fn perform<D: Discipline>(
+    queue_affinity: QueueAffinity,
+    operation: QueueOperation<'_>,
+    prepared: Prepared<'_, D>,
+    signal: &[Timepoint],
+) -> Result<()> {
+    host_times::operation(|| perform_unwatched(queue_affinity, operation, prepared, signal))
+}
+
+#[inline(always)]
+fn perform_unwatched<D: Discipline>(
     queue_affinity: QueueAffinity,
     operation: QueueOperation<'_>,
     prepared: Prepared<'_, D>,

@@ -11,6 +11,7 @@ use super::recording::{Command, LocalCommandProgram, RecordedDispatch, Step};
 use crate::hal::BufferBinding;
 use crate::hal::bind;
 use crate::hal::host_kernels::{Arguments, Bindings, FloatState, Grid, KernelTiming, WorkgroupMemory};
+use crate::hal::host_times::{self, HostPart, Watch};
 use crate::hal_driver::deferred::ResolvedRange;
 use crate::limits::Limits;
 use crate::limits::scope::{self, Scope};
@@ -227,9 +228,10 @@ impl<'p> Execution<'p> {
         let (least, concurrency) = (least_saved(executor), executor.concurrency() as u32);
         let saved = time.map(|time| time.saved(concurrency.into()));
         let local_memory_limit = executor.local_memory_limit();
-        let scope = Scope::current();
+        let (scope, watch) = (Scope::current(), Watch::current());
+        let program = *self;
         let group =
-            CommandGroup { program: *self, ready_commands, table, concurrency, local_memory_limit, measured, scope };
+            CommandGroup { program, ready_commands, table, concurrency, local_memory_limit, measured, scope, watch };
         match u32::try_from(tiles) {
             Ok(tiles) if tiles > 1 && saved.is_none_or(|saved| saved >= level.threshold(least)) => {
                 let wake = saved.is_some_and(|saved| saved >= MIN_WAKE_RATIO * least);
@@ -272,8 +274,7 @@ impl<'p> Execution<'p> {
         local_memory_limit: Option<u32>,
         measured: bool,
     ) -> Result<()> {
-        self.run_command(&self.0.steps()[index].command, table, local_memory_limit, measured)
-            .map_err(|status| self.failed(index, status))
+        self.run_command(index, table, local_memory_limit, measured).map_err(|status| self.failed(index, status))
     }
 
     #[cold]
@@ -288,12 +289,12 @@ impl<'p> Execution<'p> {
 
     fn run_command(
         &self,
-        command: &Command,
+        index: usize,
         table: &[BufferBinding],
         local_memory_limit: Option<u32>,
         measured: bool,
     ) -> Result<()> {
-        let Some(dispatch) = self.0.run_transfer(command, table)? else { return Ok(()) };
+        let Some(dispatch) = self.0.run_transfer(&self.0.steps()[index].command, table)? else { return Ok(()) };
         let grid = self.0.grid(dispatch, table)?;
         let workgroups = grid.workgroups()?;
         let mut bindings = Bindings::default();
@@ -301,7 +302,7 @@ impl<'p> Execution<'p> {
         let constants = &self.0.constants()[dispatch.constants.clone()];
         let arguments = Arguments { grid, constants, bindings: &bindings, concurrency: 1, local_memory_limit };
         WorkgroupMemory::with(|workgroup_memory| {
-            run_timed(dispatch, &arguments, 0..workgroups, workgroup_memory, measured)
+            run_timed((index, dispatch), &arguments, 0..workgroups, workgroup_memory, measured)
         })
     }
 
@@ -322,28 +323,37 @@ impl<'p> Execution<'p> {
     }
 }
 
-/// Runs some workgroups, and adds their time to the timing of the kernel if it is `measured`.
+/// Runs some workgroups, adds their time to the timing of the kernel if it is `measured`, and tells the observer of the
+/// work.
 fn run_timed(
-    dispatch: &RecordedDispatch,
+    (index, dispatch): (usize, &RecordedDispatch),
     arguments: &Arguments<'_>,
     workgroups: Range<u64>,
     workgroup_memory: &mut WorkgroupMemory,
     measured: bool,
 ) -> Result<()> {
-    let count = workgroups.end - workgroups.start;
+    let part = workgroups.clone();
     let run = || {
         // SAFETY: recording has checked the numbers of constants and bindings, and both callers pass workgroups of the
         // grid.
         unsafe { dispatch.executable.run(dispatch.function, arguments, workgroups, workgroup_memory) }
     };
     let timing = if measured { dispatch.executable.timing(dispatch.function) } else { None };
-    let Some(timing) = timing else {
+    let is_watched = host_times::is_watched();
+    if timing.is_none() && !is_watched {
         return run();
-    };
+    }
     let start = Instant::now();
-    run()?;
-    timing.add(start.elapsed(), count);
-    Ok(())
+    let outcome = run();
+    let end = Instant::now();
+    if let Some(timing) = timing.filter(|_| outcome.is_ok()) {
+        timing.add(end.duration_since(start), part.end - part.start);
+    }
+    if is_watched {
+        let (grid, times) = (arguments.grid, (start, end));
+        host_times::ran(&HostPart { command: index, grid, workgroups: part, times });
+    }
+    outcome
 }
 
 /// A group of commands that threads share.
@@ -356,6 +366,8 @@ struct CommandGroup<'a> {
     measured: bool,
     /// The limits of the call that the commands belong to.
     scope: Scope,
+    /// The observer of the work.
+    watch: Watch,
 }
 
 impl CommandGroup<'_> {
@@ -379,7 +391,7 @@ impl CommandGroup<'_> {
         // The tiles are those of the dispatch, so only the end of the last one is beyond its workgroups.
         let workgroups =
             tiles.start * ready.tile_size..(tiles.end.saturating_mul(ready.tile_size)).min(ready.workgroups);
-        run_timed(ready.dispatch, &arguments, workgroups, workgroup_memory, self.measured)
+        run_timed((ready_command.index, ready.dispatch), &arguments, workgroups, workgroup_memory, self.measured)
             .map_err(|status| self.program.failed(ready_command.index, status))
     }
 }
@@ -387,6 +399,7 @@ impl CommandGroup<'_> {
 impl TiledWork for CommandGroup<'_> {
     fn run(&self, tile: u32, workgroup_memory: &mut WorkgroupMemory) -> Result<()> {
         let _entered = self.scope.clone().enter();
+        let _watched = self.watch.clone().enter();
         self.scope.check()?;
         let mut tile = u64::from(tile);
         for ready_command in self.ready_commands {

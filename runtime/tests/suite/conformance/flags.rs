@@ -23,10 +23,7 @@ const NOT_READ: &[(&str, &str)] = &[
         "PoolAcquireFlags::WAIT_FRONTIER_TAINTED",
         "told by pools of other libraries; every frontier is waited for in full",
     ),
-    ("ProfileChunkFlags", "profiling is refused by name"),
-    ("ProfilingFlags", "profiling is refused by name"),
-    ("ProfilingDataFamilies", "profiling is refused by name"),
-    ("ProfileCaptureFilterFlags", "profiling is refused by name"),
+    ("ProfileChunkFlags", "no chunk lacks records: they are written whenever there are many"),
     ("MemoryAccess::DISCARD", "a permission: what is written over may be read all the same"),
     (
         "BufferUsage::DISPATCH_UNIFORM_READ",

@@ -1,0 +1,243 @@
+//! Times that a device measures itself, as events of its queue and of its dispatches. A device says the names of the
+//! functions alone; the submission is the first one of the queue with dispatches of these names.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use vireo_hal::{DispatchTime, ProfilingDataFamilies, SubmissionTime, TimesObserver};
+
+use super::executables::KnownExecutable;
+use super::session::Session;
+use super::work::Submitted;
+use crate::generated::format::{CommandOperationType, NONE, QueueEventType};
+use crate::generated::records::{DispatchEvent, QueueDeviceEvent};
+
+/// Submissions of a queue that are remembered until the device reports them.
+const REMEMBERED: usize = 4096;
+
+/// Functions of executables by their names.
+#[derive(Debug, Default)]
+pub(super) struct Functions(Mutex<HashMap<String, (Arc<KnownExecutable>, u32)>>);
+
+impl Functions {
+    /// Adds those of an executable. Of several with a name the last one counts.
+    pub(super) fn add(&self, known: &Arc<KnownExecutable>) {
+        let mut functions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (ordinal, info) in (0..).zip(&known.functions) {
+            functions.insert(info.name.clone(), (known.clone(), ordinal));
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<(Arc<KnownExecutable>, u32)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+}
+
+/// A dispatch that was submitted.
+#[derive(Clone, Debug)]
+struct Expected {
+    name: String,
+    executable: u64,
+    function: u32,
+    command: u32,
+    flags: u32,
+    count: [u32; 3],
+    size: [u32; 3],
+}
+
+/// A submission that the device has not reported yet.
+#[derive(Debug)]
+struct Pending {
+    id: u64,
+    r#type: QueueEventType,
+    command_buffer: u64,
+    dispatches: Vec<Expected>,
+}
+
+/// A dispatch that the device has reported, before its submission.
+struct Reported {
+    name: String,
+    workgroups: u64,
+    times: Option<(Duration, Duration)>,
+}
+
+#[derive(Default)]
+struct OfQueue {
+    pending: VecDeque<Pending>,
+    reported: Vec<Reported>,
+}
+
+/// The observer of a device's times for a session.
+pub(super) struct DeviceEvents {
+    session: Arc<Session>,
+    functions: Arc<Functions>,
+    queues: Mutex<BTreeMap<u32, OfQueue>>,
+}
+
+impl fmt::Debug for DeviceEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("times of a device")
+    }
+}
+
+/// Ticks are nanoseconds; 0 is no tick.
+fn tick(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).saturating_add(1)
+}
+
+impl DeviceEvents {
+    pub(super) fn new(session: Arc<Session>, functions: Arc<Functions>) -> DeviceEvents {
+        DeviceEvents { session, functions, queues: Mutex::default() }
+    }
+
+    /// Remembers a submission with dispatches.
+    pub(super) fn submitted(&self, submitted: &Submitted) {
+        let mut dispatches = Vec::new();
+        if let Some(commands) = &submitted.commands {
+            let recorded = commands.recorded();
+            for operation in recorded.operations.iter().filter(|one| one.r#type == CommandOperationType::DISPATCH) {
+                let executable = recorded.executables.iter().find(|other| other.id == operation.executable_id);
+                let info = executable.and_then(|known| known.functions.get(operation.function_ordinal as usize));
+                dispatches.push(Expected {
+                    name: info.map(|info| info.name.clone()).unwrap_or_default(),
+                    executable: operation.executable_id,
+                    function: operation.function_ordinal,
+                    command: operation.command_index,
+                    // Of a command buffer, and whether its size is read from a buffer.
+                    flags: 1 | (operation.flags & 2),
+                    count: operation.workgroup_count,
+                    size: operation.workgroup_size,
+                });
+            }
+        } else if let Some((executable, ordinal)) = &submitted.function {
+            let info = executable.functions.get(*ordinal as usize);
+            dispatches.push(Expected {
+                name: info.map(|info| info.name.clone()).unwrap_or_default(),
+                executable: executable.id,
+                function: *ordinal,
+                command: NONE,
+                flags: 0,
+                count: [0; 3],
+                size: info.map_or([0; 3], |info| info.workgroup_size),
+            });
+        }
+        if dispatches.is_empty() {
+            return;
+        }
+        let command_buffer = submitted.commands.as_ref().map_or(0, |commands| commands.id);
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let pending = &mut queues.entry(submitted.queue).or_default().pending;
+        if pending.len() >= REMEMBERED {
+            pending.pop_front();
+        }
+        pending.push_back(Pending { id: submitted.id, r#type: submitted.r#type, command_buffer, dispatches });
+    }
+
+    /// A submission of another session, or of a wrapper that does not know it.
+    fn unknown(&self, submission: u64, reported: &[Reported]) -> Pending {
+        let expected = |reported: &Reported| {
+            let known = self.functions.get(&reported.name);
+            let (executable, function) = known.as_ref().map_or((0, NONE), |(known, ordinal)| (known.id, *ordinal));
+            if let Some((known, _)) = &known {
+                self.session.note_executable(known);
+            }
+            let workgroups = u32::try_from(reported.workgroups).unwrap_or(u32::MAX);
+            let (command, flags, size) = (NONE, 0, [0; 3]);
+            let (name, count) = (reported.name.clone(), [workgroups, 1, 1]);
+            Expected { name, executable, function, command, flags, count, size }
+        };
+        let dispatches = reported.iter().map(expected).collect();
+        Pending { id: submission, r#type: QueueEventType::EXECUTE, command_buffer: 0, dispatches }
+    }
+}
+
+impl TimesObserver for DeviceEvents {
+    fn is_active(&self) -> bool {
+        true
+    }
+
+    fn wants_dispatches(&self) -> bool {
+        self.session.has(ProfilingDataFamilies::DISPATCH_EVENTS)
+    }
+
+    fn dispatch(&self, time: &DispatchTime<'_>) {
+        let reported = Reported { name: time.kernel.to_string(), workgroups: time.workgroups, times: time.times };
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.entry(time.queue).or_default().reported.push(reported);
+    }
+
+    fn submission(&self, time: &SubmissionTime) {
+        let now = self.session.clock.now();
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_queue = queues.entry(time.queue).or_default();
+        let reported = std::mem::take(&mut of_queue.reported);
+        let is_of = |pending: &Pending| match self.wants_dispatches() {
+            false => pending.dispatches.len() == time.dispatches as usize,
+            true => {
+                let names = pending.dispatches.iter().map(|dispatch| dispatch.name.as_str());
+                names.eq(reported.iter().map(|reported| reported.name.as_str()))
+            }
+        };
+        let found = match time.dispatches {
+            0 => None,
+            _ => of_queue.pending.iter().position(is_of).and_then(|index| of_queue.pending.remove(index)),
+        };
+        drop(queues);
+        let is_known = found.is_some();
+        let pending = found.unwrap_or_else(|| self.unknown(time.submission, &reported));
+        let place = &self.session.place;
+        self.session.add(|events| {
+            let span = i64::try_from((time.completed.saturating_sub(time.submitted)).as_nanos()).unwrap_or(0);
+            let last = (tick(time.completed), now);
+            let first = events.ticks.map_or((tick(time.submitted), now.saturating_sub(span)), |(first, _)| first);
+            events.ticks = Some((first, last));
+            for (dispatch, reported) in pending.dispatches.iter().zip(&reported) {
+                let command_buffer = pending.command_buffer;
+                if !self.session.selects(time.queue, command_buffer, dispatch.command, &dispatch.name) {
+                    continue;
+                }
+                let event = DispatchEvent {
+                    record_length: DispatchEvent::SIZE as u32,
+                    flags: dispatch.flags,
+                    event_id: events.next_dispatch_event(),
+                    submission_id: pending.id,
+                    command_buffer_id: command_buffer,
+                    executable_id: dispatch.executable,
+                    command_index: dispatch.command,
+                    function_ordinal: dispatch.function,
+                    workgroup_count: dispatch.count,
+                    workgroup_size: dispatch.size,
+                    start_tick: reported.times.map_or(0, |(start, _)| tick(start)),
+                    end_tick: reported.times.map_or(0, |(_, end)| tick(end)),
+                };
+                events.dispatch.entry(time.queue).or_default().extend_from_slice(&event.to_bytes());
+            }
+            let Some((start, end)) = time.times.filter(|_| {
+                self.session.has(ProfilingDataFamilies::DEVICE_QUEUE_EVENTS) && (is_known || time.dispatches != 0)
+            }) else {
+                return;
+            };
+            let event = QueueDeviceEvent {
+                record_length: QueueDeviceEvent::SIZE as u32,
+                r#type: pending.r#type,
+                flags: 0,
+                reserved0: 0,
+                event_id: events.next_queue_device_event(),
+                submission_id: pending.id,
+                command_buffer_id: pending.command_buffer,
+                allocation_id: 0,
+                stream_id: place.stream(time.queue),
+                payload_length: 0,
+                physical_device_ordinal: place.ordinal,
+                queue_ordinal: time.queue,
+                operation_count: time.dispatches,
+                reserved1: 0,
+                start_tick: tick(start),
+                end_tick: tick(end),
+            };
+            events.queue_device.extend_from_slice(&event.to_bytes());
+        });
+    }
+}

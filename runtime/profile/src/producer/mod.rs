@@ -1,0 +1,18 @@
+//! The producer of profiles: [`ProfiledDevices`] wraps devices, so that `profiling_begin`, `profiling_flush` and
+//! `profiling_end` of a device work. While a session is open, the wrapper tells a
+//! [`ProfileSink`](vireo_hal::ProfileSink) what the queues of the device were asked for, what the host did for it and
+//! when, and what a device that measures times itself has measured.
+//!
+//! `device` has the wrapper, `session` what is written and when, `work` the observer of a submission, `commands` and
+//! `executables` what submissions refer to, `device_events` the times of devices, `metrics` those of the machine.
+//! Without a session a call of a queue takes one look more.
+
+mod commands;
+mod device;
+mod device_events;
+mod executables;
+mod metrics;
+mod session;
+mod work;
+
+pub use device::ProfiledDevices;

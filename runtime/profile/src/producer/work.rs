@@ -1,0 +1,300 @@
+//! The observer of a submission: it learns when the operation began and ended, and of the parts of its dispatches, and
+//! makes the records of that.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use vireo_core::status::{Result, Status};
+use vireo_hal::ProfilingDataFamilies;
+use vireo_hal::host_times::{HostPart, WorkObserver};
+
+use super::commands::KnownCommands;
+use super::executables::KnownExecutable;
+use super::session::{Events, Session};
+use crate::generated::format::{DependencyStrategy, MemoryEventType, NONE, QueueEventType};
+use crate::generated::records::{HostExecutionEvent, MemoryEvent, QueueEvent};
+
+/// Flags of dispatches and other work.
+const OF_COMMAND_BUFFER: u32 = 1;
+const INDIRECT: u32 = 2;
+const DEFERRED: u32 = 4;
+
+/// The flag of an operation of a queue that waited.
+const SOFTWARE_DEFERRED: u32 = 1;
+
+/// The flag of a memory event of a queue.
+const OF_QUEUE: u32 = 1;
+
+/// An operation that was submitted.
+#[derive(Clone, Debug)]
+pub(super) struct Submitted {
+    pub(super) id: u64,
+    pub(super) r#type: QueueEventType,
+    pub(super) queue: u32,
+    pub(super) commands: Option<Arc<KnownCommands>>,
+    /// The function of a dispatch without a command buffer.
+    pub(super) function: Option<(Arc<KnownExecutable>, u32)>,
+    pub(super) allocation: u64,
+    pub(super) memory: Option<(MemoryEventType, Memory)>,
+    pub(super) payload_length: u64,
+    pub(super) operation_count: u32,
+    pub(super) counts: (u32, u32),
+    pub(super) time: Instant,
+    /// Whether something that it waits for was not there.
+    pub(super) is_deferred: bool,
+}
+
+/// The memory of an allocation.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Memory {
+    pub(super) memory_type: u64,
+    pub(super) usage: u64,
+    pub(super) alignment: u64,
+}
+
+/// A submission, and what came of it so far.
+pub(super) struct Work {
+    pub(super) session: Arc<Session>,
+    pub(super) submitted: Submitted,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    began: Option<Instant>,
+    parts: Vec<Dispatched>,
+    is_written: bool,
+}
+
+/// The parts of a dispatch together.
+struct Dispatched {
+    command: usize,
+    count: [u32; 3],
+    size: [u32; 3],
+    times: (Instant, Instant),
+    tiles: u64,
+    nanoseconds: u64,
+}
+
+impl Work {
+    pub(super) fn new(session: Arc<Session>, submitted: Submitted) -> Work {
+        Work { session, submitted, state: Mutex::default() }
+    }
+
+    fn command_buffer_id(&self) -> u64 {
+        self.submitted.commands.as_ref().map_or(0, |commands| commands.id)
+    }
+
+    /// The record of the operation itself. One that did not begin was never ready.
+    fn queue_event(&self, events: &mut Events, began: Option<Instant>) {
+        let (session, submitted) = (&self.session, &self.submitted);
+        if !session.has(ProfilingDataFamilies::QUEUE_EVENTS) {
+            return;
+        }
+        let ready = match (submitted.is_deferred, began) {
+            (false, _) => session.clock.time(submitted.time),
+            (true, Some(began)) => session.clock.time(began),
+            (true, None) => 0,
+        };
+        let strategy = match (submitted.counts.0, submitted.is_deferred) {
+            (0, _) => DependencyStrategy::NONE,
+            (_, false) => DependencyStrategy::INLINE,
+            (_, true) => DependencyStrategy::SOFTWARE_DEFER,
+        };
+        let event = QueueEvent {
+            record_length: QueueEvent::SIZE as u32,
+            r#type: submitted.r#type,
+            flags: if submitted.is_deferred { SOFTWARE_DEFERRED } else { 0 },
+            dependency_strategy: strategy,
+            event_id: events.next_queue_event(),
+            host_time_ns: session.clock.time(submitted.time),
+            submission_id: submitted.id,
+            command_buffer_id: self.command_buffer_id(),
+            allocation_id: submitted.allocation,
+            stream_id: session.place.stream(submitted.queue),
+            physical_device_ordinal: session.place.ordinal,
+            queue_ordinal: submitted.queue,
+            wait_count: submitted.counts.0,
+            signal_count: submitted.counts.1,
+            barrier_count: 0,
+            operation_count: submitted.operation_count,
+            payload_length: submitted.payload_length,
+            ready_host_time_ns: ready,
+        };
+        events.queue.extend_from_slice(&event.to_bytes());
+    }
+
+    /// The record of what the host did, without what is said of dispatches alone.
+    fn host_event(&self, event_id: u64, times: (Instant, Instant)) -> HostExecutionEvent {
+        let (session, submitted) = (&self.session, &self.submitted);
+        let of_buffer = if submitted.commands.is_some() { OF_COMMAND_BUFFER } else { 0 };
+        HostExecutionEvent {
+            record_length: HostExecutionEvent::SIZE as u32,
+            r#type: submitted.r#type,
+            flags: of_buffer | if submitted.is_deferred { DEFERRED } else { 0 },
+            status_code: 0,
+            event_id,
+            submission_id: submitted.id,
+            command_buffer_id: self.command_buffer_id(),
+            executable_id: 0,
+            allocation_id: submitted.allocation,
+            stream_id: session.place.stream(submitted.queue),
+            physical_device_ordinal: session.place.ordinal,
+            queue_ordinal: submitted.queue,
+            command_index: NONE,
+            function_ordinal: NONE,
+            workgroup_count: [0; 3],
+            workgroup_size: [0; 3],
+            start_host_time_ns: session.clock.time(times.0),
+            end_host_time_ns: session.clock.time(times.1),
+            payload_length: submitted.payload_length,
+            tile_count: 0,
+            tile_duration_sum_ns: 0,
+            operation_count: submitted.operation_count,
+            reserved0: 0,
+        }
+    }
+
+    /// The record of a dispatch; none if the filter does not select it.
+    fn dispatch_event(&self, events: &mut Events, dispatched: &Dispatched) -> Option<HostExecutionEvent> {
+        let submitted = &self.submitted;
+        let recorded = submitted.commands.as_ref().map(|commands| commands.recorded());
+        let command = recorded.as_ref().and_then(|recorded| recorded.step(dispatched.command));
+        let (executable_id, ordinal) = match (&submitted.function, command) {
+            (Some((executable, ordinal)), _) => (executable.id, *ordinal),
+            (None, Some(command)) => (command.executable_id, command.function_ordinal),
+            (None, None) => (0, NONE),
+        };
+        let executable = match &submitted.function {
+            Some((executable, _)) => Some(executable),
+            None => recorded
+                .as_ref()
+                .and_then(|recorded| recorded.executables.iter().find(|other| other.id == executable_id)),
+        };
+        let info = executable.and_then(|executable| executable.functions.get(ordinal as usize));
+        let index = command.map_or(NONE, |command| command.command_index);
+        let name = info.map_or("", |info| info.name.as_str());
+        if !self.session.selects(submitted.queue, self.command_buffer_id(), index, name) {
+            return None;
+        }
+        let is_indirect = command.is_some_and(|command| command.flags & INDIRECT != 0);
+        let size = match (dispatched.size, info) {
+            ([0, 0, 0], Some(info)) => info.workgroup_size,
+            (size, _) => size,
+        };
+        let event = self.host_event(events.next_host_execution_event(), dispatched.times);
+        Some(HostExecutionEvent {
+            r#type: QueueEventType::DISPATCH,
+            flags: event.flags | if is_indirect { INDIRECT } else { 0 },
+            executable_id,
+            function_ordinal: ordinal,
+            command_index: index,
+            workgroup_count: dispatched.count,
+            workgroup_size: size,
+            payload_length: 0,
+            tile_count: dispatched.tiles,
+            tile_duration_sum_ns: i64::try_from(dispatched.nanoseconds).unwrap_or(i64::MAX),
+            operation_count: 1,
+            ..event
+        })
+    }
+
+    fn memory_event(&self, events: &mut Events, time: Instant) {
+        let (session, submitted) = (&self.session, &self.submitted);
+        let Some((r#type, memory)) = &submitted.memory else { return };
+        if !session.has(ProfilingDataFamilies::MEMORY_EVENTS) {
+            return;
+        }
+        let event = MemoryEvent {
+            record_length: MemoryEvent::SIZE as u32,
+            r#type: *r#type,
+            flags: OF_QUEUE,
+            result: NONE,
+            event_id: events.next_memory_event(),
+            host_time_ns: session.clock.time(time),
+            allocation_id: submitted.allocation,
+            submission_id: submitted.id,
+            physical_device_ordinal: session.place.ordinal,
+            queue_ordinal: submitted.queue,
+            memory_type: memory.memory_type,
+            buffer_usage: memory.usage,
+            length: submitted.payload_length,
+            alignment: memory.alignment,
+            ..MemoryEvent::read(&[0; MemoryEvent::SIZE])
+        };
+        events.memory.extend_from_slice(&event.to_bytes());
+    }
+
+    /// Writes the record of an operation that nothing of this process runs.
+    pub(super) fn write_submitted(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut state.is_written, true) {
+            self.session.add(|events| {
+                self.queue_event(events, state.began);
+                self.memory_event(events, self.submitted.time);
+            });
+        }
+    }
+}
+
+impl WorkObserver for Work {
+    fn began(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).began = Some(Instant::now());
+    }
+
+    fn ran(&self, part: &HostPart) {
+        if !self.session.has(ProfilingDataFamilies::HOST_EXECUTION_EVENTS) {
+            return;
+        }
+        let (start, end) = part.times;
+        let nanoseconds = u64::try_from(end.duration_since(start).as_nanos()).unwrap_or(u64::MAX);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match state.parts.iter_mut().rev().find(|dispatched| dispatched.command == part.command) {
+            Some(dispatched) => {
+                dispatched.times = (dispatched.times.0.min(start), dispatched.times.1.max(end));
+                dispatched.tiles += 1;
+                dispatched.nanoseconds = dispatched.nanoseconds.saturating_add(nanoseconds);
+            }
+            None => state.parts.push(Dispatched {
+                command: part.command,
+                count: part.grid.count,
+                size: part.grid.size,
+                times: (start, end),
+                tiles: 1,
+                nanoseconds,
+            }),
+        }
+    }
+
+    fn ended(&self, outcome: Result<(), &Status>) {
+        let end = Instant::now();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let began = state.began.unwrap_or(end);
+        let is_new = !std::mem::replace(&mut state.is_written, true);
+        let parts = std::mem::take(&mut state.parts);
+        drop(state);
+        self.session.add(|events| {
+            if is_new {
+                self.queue_event(events, Some(began));
+            }
+            if self.session.has(ProfilingDataFamilies::HOST_EXECUTION_EVENTS) {
+                for dispatched in &parts {
+                    if let Some(event) = self.dispatch_event(events, dispatched) {
+                        events.host_execution.extend_from_slice(&event.to_bytes());
+                    }
+                }
+                let status_code = outcome.err().map_or(0, |status| status.code() as u32);
+                let event = self.host_event(events.next_host_execution_event(), (began, end));
+                events.host_execution.extend_from_slice(&HostExecutionEvent { status_code, ..event }.to_bytes());
+            }
+            self.memory_event(events, end);
+        });
+    }
+}
+
+impl Drop for Work {
+    /// An operation whose points failed did not run.
+    fn drop(&mut self) {
+        self.write_submitted();
+    }
+}
