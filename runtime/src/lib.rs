@@ -36,7 +36,7 @@
 //! | `params` | yes | [`io`]: archives of parameters, with `hal` |
 //! | `amdgpu` | yes | the driver of AMD GPUs, with `local` |
 //! | `cuda` | yes | the driver of NVIDIA GPUs, with `local` |
-//! | `replay` | yes | [`replay`]: captures of what devices were asked to do |
+//! | `replay` | yes | [`replay`]: captures of what devices were asked to do, with `hal` |
 //! | `profile` | yes | [`profile`]: profiles of what devices did |
 //! | `software-agents` | no | the software agent and the software CUDA driver, which interpret the code of such GPUs on the processor, with `amdgpu` and with `cuda` |
 //! | `tracing` | no | events of the crate `tracing`: models, sessions and calls, with `hal` |
@@ -319,8 +319,9 @@ pub mod io {
 #[cfg(feature = "replay")]
 pub mod replay {
     pub use vireo_replay::{
-        CaptureWriter, DumpError, DumpFormat, Operation, PAYLOADS, ReadError, Reader, Record, Replay, Summary, dump,
-        format, operations, payload_type, payloads,
+        CaptureWriter, DumpError, DumpFormat, FileAccess, FileRemap, HostRead, Operation, PAYLOADS, ParseError, Plan,
+        ReadError, Reader, Record, Replay, ReplayOptions, Replayed, Substitution, SubstitutionSource, Summary, Watch,
+        dump, format, operations, payload_type, payloads,
     };
 }
 

@@ -52,6 +52,11 @@ pub const REPLAY_DUMP: &str = "\
   vireo replay dump model.ireereplay
   vireo replay dump model.ireereplay --format=jsonl";
 
+pub const REPLAY_RUN: &str = "\
+  vireo replay run model.ireereplay
+  vireo replay run model.ireereplay --device=local-task --replay_file_remap=/mnt/train=/data
+  vireo replay run stranger.ireereplay --untrusted --timeout=5";
+
 pub const PROFILE: &str = "\
   vireo profile summary model.ireeprof
   vireo profile cat model.ireeprof --format=jsonl";

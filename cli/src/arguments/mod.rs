@@ -40,6 +40,7 @@ pub use self::params::{
 pub use self::policy::{PolicyArguments, Seconds};
 pub use self::records::{
     ExportArguments, ProfileArguments, ProfileCommand, RecordsFormat, ReplayCommand, ReplayDumpArguments,
+    ReplayRunArguments, ReplayTargetArguments,
 };
 pub use self::run::{Comparison, RunArguments, RunCommand};
 pub use self::trace::TraceArguments;
@@ -100,7 +101,7 @@ pub enum Command {
     /// Create, convert and show parameter archives.
     #[command(subcommand)]
     Params(ParamsCommand),
-    /// Show captures of what devices were asked to do (.ireereplay files).
+    /// Show and replay captures of what devices were asked to do (.ireereplay files).
     #[command(subcommand)]
     Replay(ReplayCommand),
     /// Show profiles of what devices did (.ireeprof files).

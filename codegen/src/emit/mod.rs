@@ -30,6 +30,7 @@ pub mod executable_plugin;
 mod families;
 pub mod file;
 pub mod format_dump;
+pub mod format_executor;
 pub mod format_operations;
 pub mod gfx_immediates;
 pub mod gfx_interp;
@@ -117,6 +118,7 @@ const OF_SPEC: &[(&str, Emitter<Spec>)] = &[
     ("hal/records", hal_records::emit),
     ("hal/driver", hal_header::emit),
     ("names", names::emit),
+    ("replay/executor", format_executor::emit),
     ("stream", stream_api::emit),
 ];
 

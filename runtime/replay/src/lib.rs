@@ -3,6 +3,7 @@
 //!
 //! - [`Reader`] checks the records of a file one after the other, [`CaptureWriter`] writes them.
 //! - [`dump()`] shows a capture to people or programs, as `iree-dump-replay` does.
+//! - [`Plan`] is a capture that was read and checked; [`Plan::run`] replays it on devices.
 //! - [`payloads`] and [`operations`] are generated from `spec/replay`.
 //!
 //! Captures are untrusted input: every length and number is checked before it is used, and memory does not
@@ -12,20 +13,29 @@
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 #![forbid(unsafe_code)]
 
+mod captured_file;
 mod dump;
+mod executor;
 mod generated;
+mod objects;
 mod operation;
+mod options;
 mod payload;
+mod plan;
 mod reader;
 mod summary;
+mod timelines;
 mod writer;
 
 pub use dump::{DumpError, DumpFormat, dump};
+pub use executor::{HostRead, Replayed, Watch};
 #[doc(hidden)]
 pub use generated::dump::LAYOUTS;
 pub use generated::dump::{PAYLOADS, payload as payload_type};
 pub use generated::{format, operations, payloads};
 pub use operation::{Operation, Replay};
+pub use options::{FileAccess, FileRemap, ParseError, ReplayOptions, Substitution, SubstitutionSource};
+pub use plan::Plan;
 pub use reader::{Reader, Record};
 pub use summary::Summary;
 pub use vireo_core::record_file::ReadError;

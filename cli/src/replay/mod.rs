@@ -1,4 +1,7 @@
-//! `vireo replay`: shows captures of what devices were asked to do.
+//! `vireo replay`: shows and replays captures of what devices were asked to do.
+
+mod run;
+mod target;
 
 use std::io::{self, BufWriter, Write as _};
 
@@ -12,6 +15,7 @@ use crate::failure::Failure;
 pub fn replay(command: &ReplayCommand) -> Result<Exit, Failure> {
     match command {
         ReplayCommand::Dump(arguments) => dump_capture(arguments),
+        ReplayCommand::Run(arguments) => run::run(arguments),
     }
 }
 
