@@ -56,6 +56,7 @@ pub const TARGETS: [Target; 14] = [
     Target { name: "kernel", run: targets::kernel, seeds: seeds::kernels, mutants: 1 },
     Target { name: "module", run: targets::module, seeds: seeds::modules, mutants: 1 },
     Target { name: "npy", run: targets::npy, seeds: seeds::arrays, mutants: 100 },
+    Target { name: "replay", run: targets::replay, seeds: seeds::captures, mutants: 20 },
     Target { name: "program", run: targets::program, seeds: seeds::programs, mutants: 1 },
 ];
 

@@ -32,7 +32,8 @@ short_runs!(
     kernel,
     module,
     npy,
-    program
+    program,
+    replay
 );
 
 fn short_run(name: &str) {
@@ -79,6 +80,7 @@ fn seeds_have_all_formats() {
         ("gpu_text", &["many_instructions", "product"]),
         ("module", &["3.1-abs.cpu.vmfb", "models-mlp.vmfb", "golden-ref.vmfb"]),
         ("npy", &["inputs-", "bf16", "columns"]),
+        ("replay", &["replay-abs", "runs-softmax", "runs-calls_bytecode"]),
     ] {
         let names = names(name);
         for part in expected {

@@ -319,9 +319,10 @@ pub mod io {
 #[cfg(feature = "replay")]
 pub mod replay {
     pub use vireo_replay::{
-        CaptureWriter, DumpError, DumpFormat, FileAccess, FileRemap, HostRead, Operation, PAYLOADS, ParseError, Plan,
-        ReadError, Reader, Record, Replay, ReplayOptions, Replayed, Substitution, SubstitutionSource, Summary, Watch,
-        dump, format, operations, payload_type, payloads,
+        CaptureWriter, CapturedExecutable, Difference, DumpError, DumpFormat, Examined, Expected, Extracted,
+        FileAccess, FileRemap, HostRead, NamedFile, Operation, Outputs, PAYLOADS, ParseError, Plan, ReadError, Reader,
+        Record, Replay, ReplayOptions, Replayed, Salvaged, Substitution, SubstitutionSource, Summary, Watch, dump,
+        extract, format, operations, payload_type, payloads, salvage,
     };
 }
 

@@ -39,8 +39,9 @@ pub use self::params::{
 };
 pub use self::policy::{PolicyArguments, Seconds};
 pub use self::records::{
-    ExportArguments, ProfileArguments, ProfileCommand, RecordsFormat, ReplayCommand, ReplayDumpArguments,
-    ReplayRunArguments, ReplayTargetArguments,
+    ExportArguments, ProfileArguments, ProfileCommand, RecordsFormat, ReplayBenchmarkArguments, ReplayCheckArguments,
+    ReplayCommand, ReplayDumpArguments, ReplayExtractArguments, ReplayRunArguments, ReplaySalvageArguments,
+    ReplayTargetArguments, ReplayVerifyArguments,
 };
 pub use self::run::{Comparison, RunArguments, RunCommand};
 pub use self::trace::TraceArguments;
@@ -101,7 +102,7 @@ pub enum Command {
     /// Create, convert and show parameter archives.
     #[command(subcommand)]
     Params(ParamsCommand),
-    /// Show and replay captures of what devices were asked to do (.ireereplay files).
+    /// Show, replay and compare captures of what devices were asked to do (.ireereplay files).
     #[command(subcommand)]
     Replay(ReplayCommand),
     /// Show profiles of what devices did (.ireeprof files).

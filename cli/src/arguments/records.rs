@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use vireo::interp::Tier;
 use vireo::replay::{FileRemap, SubstitutionSource};
 
-use super::{DeviceArguments, ListingArguments, PolicyArguments, examples};
+use super::{BenchmarkFormat, DeviceArguments, ListingArguments, MinTime, PolicyArguments, TimeUnit, examples};
 use crate::devices::Drivers;
 use crate::failure::Failure;
 
@@ -18,6 +18,110 @@ pub enum ReplayCommand {
     Dump(ReplayDumpArguments),
     /// Replay a capture: ask devices again for what they were asked for.
     Run(Box<ReplayRunArguments>),
+    /// Measure how long a replay takes, or a part of it.
+    Benchmark(Box<ReplayBenchmarkArguments>),
+    /// Tell what a capture needs and holds, and whether it can be replayed.
+    Check(ReplayCheckArguments),
+    /// Replay a capture and compare what the host reads with what it read when the capture was made.
+    Verify(Box<ReplayVerifyArguments>),
+    /// Write what is in a capture to files: executables, files, and bytes of buffers.
+    Extract(ReplayExtractArguments),
+    /// Save the whole records of a capture that is damaged or was not finished.
+    Salvage(ReplaySalvageArguments),
+}
+
+/// Measures how long the replay of a capture takes. Each iteration makes new objects.
+///
+/// Names and values of flags are those of `iree-benchmark-replay` and of Google Benchmark, which it uses.
+#[derive(Args, Debug)]
+#[command(after_help = examples::help(examples::REPLAY_BENCHMARK))]
+pub struct ReplayBenchmarkArguments {
+    /// The capture: a .ireereplay file.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Count the time in scopes with this name alone, such as `execute`. All of the capture is replayed.
+    #[arg(long, default_value = "", value_name = "NAME")]
+    pub replay_scope: String,
+    /// List the name of the benchmark and exit.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub benchmark_list_tests: bool,
+    /// Replay once, to see whether that is possible.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub benchmark_dry_run: bool,
+    /// Measure this many times. With more than one, mean, median and spread are reported too.
+    #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub benchmark_repetitions: u32,
+    /// How long a repetition takes at least, in seconds (`0.5s`), or how many iterations it has (`100x`).
+    #[arg(long, default_value = "0.5s", value_name = "TIME")]
+    pub benchmark_min_time: MinTime,
+    /// Run this long before measuring, in seconds.
+    #[arg(long, default_value_t = 0.0, value_name = "SECONDS")]
+    pub benchmark_min_warmup_time: f64,
+    /// How results are written to stdout.
+    #[arg(long, value_enum, default_value_t = BenchmarkFormat::Console, value_name = "FORMAT", visible_alias = "benchmark-format")]
+    pub format: BenchmarkFormat,
+    /// The unit of times. Without it the table has for each time the unit that fits; JSON and CSV have `ms`.
+    #[arg(long, value_enum, value_name = "UNIT", visible_alias = "time-unit")]
+    pub benchmark_time_unit: Option<TimeUnit>,
+    /// Devices, files and limits.
+    #[command(flatten)]
+    pub target: ReplayTargetArguments,
+}
+
+/// Tells what a capture needs of its environment, what it holds of a program and its data, and whether it can be
+/// replayed here and by IREE's tools. The exit code is 1 if it cannot be replayed here.
+#[derive(Args, Debug)]
+#[command(after_help = examples::help(examples::REPLAY_CHECK))]
+pub struct ReplayCheckArguments {
+    /// The capture: a .ireereplay file.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// How to show it: `text` is for people, `jsonl` has a JSON object on one line.
+    #[arg(long, value_enum, default_value_t = RecordsFormat::Text, value_name = "FORMAT")]
+    pub format: RecordsFormat,
+}
+
+/// Replays a capture that has expected outputs, and compares what the host reads with them. The exit code is 4 if
+/// something differs.
+#[derive(Args, Debug)]
+#[command(after_help = examples::help(examples::REPLAY_VERIFY))]
+pub struct ReplayVerifyArguments {
+    /// The capture: a .ireereplay file.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Compare nothing, and write a copy of the capture to this file, with what the host reads in this replay as the
+    /// expected outputs. IREE's tools skip them.
+    #[arg(long, value_name = "FILE")]
+    pub write_expected: Option<PathBuf>,
+    /// Devices, files and limits.
+    #[command(flatten)]
+    pub target: ReplayTargetArguments,
+}
+
+/// Writes what is in a capture to files of a folder, and prints their names: executables, files whose contents are in
+/// it, and the bytes that the host or files gave to buffers.
+#[derive(Args, Debug)]
+#[command(after_help = examples::help(examples::REPLAY_EXTRACT))]
+pub struct ReplayExtractArguments {
+    /// The capture: a .ireereplay file.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The folder, which is made if it is not there. Files in it are not replaced.
+    #[arg(long, value_name = "FOLDER")]
+    pub output: PathBuf,
+}
+
+/// Saves the whole records of a capture that is damaged, or whose process has not finished it, as a capture that can be
+/// replayed up to there.
+#[derive(Args, Debug)]
+#[command(after_help = examples::help(examples::REPLAY_SALVAGE))]
+pub struct ReplaySalvageArguments {
+    /// The capture: a .ireereplay file.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The file to write.
+    #[arg(long, value_name = "FILE")]
+    pub output: PathBuf,
 }
 
 /// Asks devices again for what a capture says they were asked for. Prints nothing if that went well.

@@ -18,6 +18,7 @@ use crate::statistics;
 
 /// A capture that can be replayed, and where.
 pub struct Target {
+    pub reader: Reader,
     pub plan: Plan,
     pub devices: Vec<Arc<dyn Device>>,
     pub options: ReplayOptions,
@@ -44,8 +45,7 @@ impl Target {
             (false, false) => FileAccess::Read,
             (false, true) => FileAccess::Write,
         };
-        let cannot_read = || Failure::new(Exit::Usage, format!("cannot read `{}`", file.display()));
-        let mut reader = Reader::open(file).map_err(|status| cannot_read().because(status))?;
+        let mut reader = super::open(file)?;
         let plan = Plan::read(&mut reader, policy.limits.memory.as_ref());
         let plan =
             plan.map_err(|status| Failure::new(Exit::LoadFailure, "cannot replay the capture").because(status))?;
@@ -69,7 +69,7 @@ impl Target {
             None => devices,
         };
         confine::confine_by(&arguments.policy)?;
-        Ok(Some(Target { plan, devices, options, counted }))
+        Ok(Some(Target { reader, plan, devices, options, counted }))
     }
 
     /// What the devices did, if that is asked for.

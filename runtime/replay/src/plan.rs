@@ -129,6 +129,12 @@ impl Plan {
         self.devices.len()
     }
 
+    /// True if it has a scope with this name.
+    pub fn has_scope(&self, name: &str) -> bool {
+        let mut scopes = self.steps.iter().filter(|step| step.code == operation::REPLAY_SCOPE_BEGIN);
+        scopes.any(|step| ReplayScopeParts::read(self.payload(step)).is_ok_and(|scope| scope.name == name.as_bytes()))
+    }
+
     /// The number of the first record that waits for a point which only a later record signals, or none, if there is
     /// one: IREE's replay, which waits for each submission before the next one, does not go beyond.
     ///

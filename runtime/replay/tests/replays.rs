@@ -24,7 +24,10 @@ use vireo_replay::payloads::{
     BufferRef, DeviceQueueAlloca, DeviceQueueExecute, DeviceQueueFill, FileObject, RecordHeader, SemaphoreObject,
     Timepoint,
 };
-use vireo_replay::{CaptureWriter, FileAccess, HostRead, Plan, Reader, ReplayOptions, Substitution, Watch};
+use vireo_replay::{
+    CaptureWriter, Examined, Expected, FileAccess, HostRead, Outputs, Plan, Reader, ReplayOptions, Substitution, Watch,
+    extract, salvage,
+};
 use vireo_replay::{operations::operation, payload_type};
 
 fn fixtures() -> PathBuf {
@@ -110,12 +113,17 @@ fn what_the_host_reads_is_what_programs_computed() {
 /// Each operation that can be replayed, on each device of the host. IREE's tool leaves the same bytes.
 #[test]
 fn every_operation_is_replayed() {
-    if !can_run_kernels() {
-        return;
-    }
-    let plan = plan_of(capture("runs/calls")).expect("it can be replayed");
     let expected = std::fs::read(fixtures().join("replay/runs/calls.bin")).expect("the bytes exist");
-    for name in ["local-sync", "local-task"] {
+    for (capture_name, name) in [
+        ("calls", "local-sync"),
+        ("calls", "local-task"),
+        ("calls_bytecode", "local-sync"),
+        ("calls_bytecode", "local-task"),
+    ] {
+        if capture_name == "calls" && !can_run_kernels() {
+            continue;
+        }
+        let plan = plan_of(capture(&format!("runs/{capture_name}"))).expect("it can be replayed");
         for serial in [false, true] {
             let options = ReplayOptions { serial, ..ReplayOptions::default() };
             let devices = devices(&[name], SecurityPolicy::trusted());
@@ -450,12 +458,105 @@ fn captures_of_strangers_are_held_to_limits() {
         plan.run(&devices(&["local-sync"], policy.clone()), &options, &mut ()).map(drop)
     };
     run("runs/softmax").expect("its kernels are bytecode");
+    run("runs/calls_bytecode").expect("its kernels are bytecode");
     let status = run("abs").expect_err("its kernels are machine code");
     assert!(status.message().contains("the security policy refuses executables of format"), "{status}");
     let small = vireo::MemoryBudget::new(1000);
     let mut reader = Reader::new("file", Box::new(Cursor::new(capture("abs")))).expect("it is a capture");
     let status = Plan::read(&mut reader, Some(&small)).expect_err("it is larger");
     assert_eq!(status.code(), StatusCode::ResourceExhausted);
+}
+
+fn open(bytes: &[u8]) -> Reader {
+    Reader::new("file", Box::new(Cursor::new(bytes.to_vec()))).expect("it is a capture")
+}
+
+#[test]
+fn captures_say_what_they_need_and_hold() {
+    let examined = |name: &str| Examined::read(&mut open(&capture(name)), None).expect("it can be read");
+    let abs = examined("abs");
+    assert!(abs.refused.is_none() && abs.blocks_serial_replay.is_none() && abs.files.is_empty(), "{abs:?}");
+    assert_eq!((abs.data_bytes, abs.expected), (4, 0), "the argument is a number");
+    assert_eq!(abs.executables.iter().map(|one| one.format.as_str()).collect::<Vec<_>>(), ["embedded-elf-x86_64"]);
+    let parameters = examined("parameters");
+    assert_eq!(parameters.files.len(), 1);
+    assert!(parameters.files[0].path.ends_with("/weights.irpa") && !parameters.files[0].needed, "{parameters:?}");
+    assert_eq!(examined("runs/waits").blocks_serial_replay, Some(16));
+    assert!(examined("payloads").refused.is_some(), "it has no device");
+}
+
+#[test]
+fn parts_of_captures_have_names_of_their_own() {
+    let mut parts = std::collections::BTreeMap::new();
+    for name in ["abs", "parameters", "runs/calls"] {
+        parts.clear();
+        let taken = extract(&mut open(&capture(name)), &mut |part| {
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+            assert!(part.name.bytes().all(is_plain), "{}", part.name);
+            assert!(parts.insert(part.name.to_string(), part.bytes.to_vec()).is_none(), "{} is there twice", part.name);
+            Ok(())
+        });
+        taken.expect("it can be read");
+        assert!(parts.values().any(|bytes| *bytes == executable_of(name)), "{name}: {:?}", parts.keys());
+    }
+    assert_eq!(parts.get("file-9.bin").map(Vec::len), Some(16), "{:?}", parts.keys());
+}
+
+/// What was whole is there again, whatever the header says of the length.
+#[test]
+fn whole_records_are_saved() {
+    let bytes = capture("runs/softmax");
+    let saved = |bytes: &[u8]| {
+        let mut out = Cursor::new(Vec::new());
+        let saved = salvage("file", Box::new(Cursor::new(bytes.to_vec())), &mut out).expect("it is a capture");
+        (saved, out.into_inner())
+    };
+    let (all, copy) = saved(&bytes);
+    assert_eq!((all.lost, all.damage.is_none()), (0, true));
+    assert_eq!(copy.len(), bytes.len());
+    plan_of(copy).expect("it is whole");
+    let (torn, copy) = saved(&bytes[..bytes.len() - 1]);
+    assert_eq!(torn.records, all.records - 1);
+    assert!(torn.lost > 0 && torn.damage.is_some(), "{torn:?}");
+    let plan = plan_of(copy).expect("it is whole");
+    let devices = devices(&["local-sync"], SecurityPolicy::trusted());
+    plan.run(&devices, &ReplayOptions::default(), &mut ()).expect("it runs up to its last record");
+}
+
+/// Expected outputs are found by replays here, and other readers see a record that they skip.
+#[test]
+fn outputs_are_compared_with_those_that_are_expected() {
+    let bytes = capture("runs/softmax");
+    let plan = plan_of(bytes.clone()).expect("it can be replayed");
+    let mut outputs = Outputs::default();
+    let here = devices(&["local-sync"], SecurityPolicy::trusted());
+    plan.run(&here, &ReplayOptions::default(), &mut outputs).expect("it is replayed");
+    let mut copy = Cursor::new(Vec::new());
+    outputs.write(&mut open(&bytes), &mut copy).expect("memory can be written");
+    let mut copy = copy.into_inner();
+    let verify = |bytes: &[u8]| {
+        let mut expected = Expected::read(&mut open(bytes)).expect("it is whole");
+        let plan = plan_of(bytes.to_vec()).expect("it can be replayed");
+        plan.run(&here, &ReplayOptions::default(), &mut expected).expect("it is replayed");
+        expected
+    };
+    let expected = verify(&copy);
+    assert!(expected.count() == outputs.count() && expected.count() > 0, "{expected:?}");
+    assert_eq!((expected.found(), expected.differences()), (expected.count(), &[][..]));
+    // The last byte of the last expected output, and its digest.
+    let mut reader = open(&copy);
+    let mut place = None;
+    while let Some(record) = reader.next_record().expect("it is whole") {
+        if record.header.payload_type == vireo_replay::format::PRIVATE_PAYLOAD {
+            place = Some((record.payload_offset(), record.header.payload_length));
+        }
+    }
+    let (start, length) = place.expect("an output is expected");
+    copy[start as usize + 32] ^= 1;
+    copy[(start + length - 1) as usize] ^= 1;
+    let expected = verify(&copy);
+    let [difference] = expected.differences() else { panic!("{expected:?}") };
+    assert_eq!(difference.first.map(|(place, ..)| place), Some(length - 48 - 1));
 }
 
 /// Records every case of the models with IREE's tool and replays it.
