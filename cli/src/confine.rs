@@ -7,13 +7,13 @@
 //! number of processors, for one), because an exit code stays one of [`Exit`], and because nothing is won by a kill:
 //! neither the list nor what Landlock allows grows while the process lives.
 //!
-//! `run`, `benchmark` and `check` call this. Files that they write later are open by then.
+//! `run`, `benchmark`, `check` and `replay` call this. Files that they write later are open by then.
 
 use std::fmt;
 
 use vireo::hal::DeviceUri;
 
-use crate::arguments::ProgramArguments;
+use crate::arguments::{DeviceArguments, PolicyArguments, ProgramArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -31,30 +31,40 @@ impl std::error::Error for Refused {}
 
 /// Whether the program of these flags is to be confined: it is not trusted, and the system is Linux.
 pub fn is_wanted(program: &ProgramArguments) -> bool {
-    cfg!(target_os = "linux") && program.policy.untrusted && !program.policy.no_confine
+    is_wanted_by(&program.policy)
+}
+
+/// Whether this policy confines the process.
+fn is_wanted_by(policy: &PolicyArguments) -> bool {
+    cfg!(target_os = "linux") && policy.untrusted && !policy.no_confine
 }
 
 /// Fails if the flags ask for what a confined process cannot do. Called before anything is loaded.
 pub fn check(program: &ProgramArguments) -> Result<(), Failure> {
-    if !is_wanted(program) {
+    check_devices(&program.device, &program.devices, &program.policy)
+}
+
+/// Fails if a confined process cannot have these devices.
+pub fn check_devices(names: &[String], devices: &DeviceArguments, policy: &PolicyArguments) -> Result<(), Failure> {
+    if !is_wanted_by(policy) {
         return Ok(());
     }
     let refused = |what: String| {
         Err(Failure::new(Exit::Usage, format!("{what}, which --untrusted takes away from this process"))
             .hint("--no-confine runs the program without this barrier"))
     };
-    let amdgpu = &program.devices.amdgpu;
+    let amdgpu = &devices.amdgpu;
     let uses_library = amdgpu.amdgpu_agent == crate::arguments::AmdgpuAgentName::Library;
     let is_gpu = |uri: &&String| DeviceUri::parse(uri).is_ok_and(|uri| uri.driver == "amdgpu");
-    if let Some(device) = program.device.iter().find(is_gpu).filter(|_| uses_library) {
+    if let Some(device) = names.iter().find(is_gpu).filter(|_| uses_library) {
         return refused(format!("the device `{device}` talks to the driver of the system"));
     }
     let is_cuda = |uri: &&String| DeviceUri::parse(uri).is_ok_and(|uri| uri.driver == "cuda");
-    let loads_library = program.devices.cuda.cuda_driver != crate::arguments::CudaDriver::Software;
-    if let Some(device) = program.device.iter().find(is_cuda).filter(|_| loads_library) {
+    let loads_library = devices.cuda.cuda_driver != crate::arguments::CudaDriver::Software;
+    if let Some(device) = names.iter().find(is_cuda).filter(|_| loads_library) {
         return refused(format!("the device `{device}` talks to the driver of the system"));
     }
-    if program.devices.collectives.is_some() {
+    if devices.collectives.is_some() {
         return refused("--collectives talks to other processes".to_string());
     }
     if amdgpu.sanitize_report.is_some() {
@@ -65,7 +75,12 @@ pub fn check(program: &ProgramArguments) -> Result<(), Failure> {
 
 /// Confines the process if the flags of its program ask for it.
 pub fn confine(program: &ProgramArguments) -> Result<(), Failure> {
-    if !is_wanted(program) {
+    confine_by(&program.policy)
+}
+
+/// Confines the process if the policy asks for it.
+pub fn confine_by(policy: &PolicyArguments) -> Result<(), Failure> {
+    if !is_wanted_by(policy) {
         return Ok(());
     }
     enter().map_err(|refused| {

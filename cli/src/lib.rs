@@ -111,7 +111,7 @@ fn execute(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Asm(arguments) => assembly::assemble(arguments),
         Command::Disasm(arguments) => assembly::disassemble(arguments),
         Command::Params(command) => params::params(command),
-        Command::Replay(command) => replay::replay(command),
+        Command::Replay(command) => replay::replay(command, color),
         Command::Profile(command) => profile::profile(command),
         Command::Devices(arguments) => devices::print_devices(arguments, color),
         Command::Cpuinfo(arguments) => print::print(&mut io::stdout(), &cpu_info::cpu_info(arguments.format)),

@@ -59,9 +59,9 @@ pub fn scope<T>(name: &str, run: impl FnOnce() -> T) -> T {
 }
 
 /// Notes what a result of a call is.
-pub fn expect(index: usize, buffer: &Arc<dyn Buffer>) {
+pub fn expect(buffer: &Arc<dyn Buffer>) {
     if let Some(recorder) = RECORDER.get() {
-        recorder.expect(u32::try_from(index).unwrap_or(u32::MAX), buffer, 0, buffer.byte_length());
+        recorder.expect(buffer, 0, buffer.byte_length());
     }
 }
 

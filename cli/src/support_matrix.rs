@@ -126,7 +126,7 @@ fn files(text: &mut String) {
         let _ = writeln!(text, "| `.{extension}` parameters | yes | {written} |");
     }
     text.push_str("| `.npy`, `.npz`, `.safetensors`, raw bytes as tensors | yes | yes |\n");
-    text.push_str("| `.ireereplay` captures, version 2.0 | by `vireo replay dump` | by `vireo::replay` |\n");
+    text.push_str("| `.ireereplay` captures, version 2.0 | by `vireo replay` | by `vireo run`, `vireo benchmark`, `vireo::replay` |\n");
     text.push_str("| `.ireeprof` profiles, version 1.6 | by `vireo profile` | by `vireo run`, `vireo benchmark`, `vireo::profile` |\n");
 }
 

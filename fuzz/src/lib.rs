@@ -42,7 +42,7 @@ impl Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 16] = [
     Target { name: "archive", run: targets::archive, seeds: seeds::archives, mutants: 3000 },
     Target { name: "assembler", run: targets::assembler, seeds: seeds::texts, mutants: 4 },
     Target { name: "collection", run: targets::collection, seeds: seeds::collections, mutants: 200 },
@@ -57,6 +57,7 @@ pub const TARGETS: [Target; 15] = [
     Target { name: "module", run: targets::module, seeds: seeds::modules, mutants: 1 },
     Target { name: "npy", run: targets::npy, seeds: seeds::arrays, mutants: 100 },
     Target { name: "profile", run: targets::profile, seeds: seeds::profiles, mutants: 30 },
+    Target { name: "replay", run: targets::replay, seeds: seeds::captures, mutants: 20 },
     Target { name: "program", run: targets::program, seeds: seeds::programs, mutants: 1 },
 ];
 

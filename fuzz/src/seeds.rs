@@ -105,6 +105,11 @@ pub(super) fn profiles() -> Vec<Seed> {
     seeds
 }
 
+/// Captures of the reference's tools, and those that are written by hand.
+pub(super) fn captures() -> Vec<Seed> {
+    fixtures("ireereplay")
+}
+
 /// Arrays: of inputs of models, and one of each type of elements.
 pub(super) fn arrays() -> Vec<Seed> {
     let mut seeds: Vec<Seed> = fixtures("npy")

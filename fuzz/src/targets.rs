@@ -3,15 +3,20 @@
 use std::cell::RefCell;
 use std::io::{Cursor, Seek, SeekFrom, Write};
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use tempfile::NamedTempFile;
 use vireo::asm::assemble;
+use vireo::hal::BuiltinOptions;
 use vireo::hal::local::{EmbeddedElfLoader, elf};
 use vireo::inference::files::{CollectionFormat, TensorCollection, read_npy, write_npy};
+use vireo::interp::Limits;
 use vireo::io::{ArchiveFormat, Contents, ParameterIndex, ParameterStorage};
-use vireo::profile::{self, OutputError, Reader, ReportFilter, ReportFormat, Summary};
+use vireo::profile::{self, OutputError, ReportFilter, ReportFormat, Summary};
+use vireo::replay::{self, Examined, Expected, FileAccess, Plan, ReplayOptions, extract, salvage};
 use vireo::vm::Module;
 use vireo::vmfb::Archive;
+use vireo::{MemoryBudget, SecurityPolicy};
 
 use super::hosts::HOSTS;
 use super::seeds;
@@ -51,6 +56,28 @@ pub(super) fn archive(bytes: &[u8]) {
         }
     }
     assert!(names <= (bytes.len() * 16).max(1 << 16), "{names} bytes of names in {} bytes", bytes.len());
+}
+
+/// Captures: they are read in every way, and replayed within limits, without files and with kernels in bytecode alone.
+pub(super) fn replay(bytes: &[u8]) {
+    let limits = Limits {
+        timeout: Some(Duration::from_millis(200)),
+        memory: Some(MemoryBudget::new(32 << 20)),
+        ..Limits::default()
+    };
+    let open = || replay::Reader::new("input", Box::new(Cursor::new(bytes.to_vec())));
+    let _ = salvage("input", Box::new(Cursor::new(bytes.to_vec())), Cursor::new(Vec::new()));
+    let Ok(mut reader) = open() else { return };
+    let _ = extract(&mut reader, &mut |_| Ok(()));
+    let _ = Examined::read(&mut reader, limits.memory.as_ref());
+    let Ok(mut expected) = Expected::read(&mut reader) else { return };
+    let Ok(plan) = Plan::read(&mut reader, limits.memory.as_ref()) else { return };
+    let policy = SecurityPolicy { limits: limits.clone(), ..SecurityPolicy::untrusted() };
+    let registry = BuiltinOptions { policy, ..BuiltinOptions::default() }.registry();
+    let devices = (0..plan.device_count().min(4)).map(|_| registry.create_device("local-sync").expect("there is one"));
+    let devices: Vec<_> = devices.collect();
+    let options = ReplayOptions { limits, files: FileAccess::None, ..ReplayOptions::default() };
+    let _ = plan.run(&devices, &options, &mut expected);
 }
 
 /// The assembler: it refuses a text or writes a well-formed file, and a module that verifies is the same after a round
@@ -121,10 +148,10 @@ pub(super) fn npy(bytes: &[u8]) {
 
 /// Profiles: every report refuses a file or writes it out.
 pub(super) fn profile(bytes: &[u8]) {
-    type Filtered = fn(&mut Reader, &ReportFilter, ReportFormat, &mut dyn Write) -> Result<(), OutputError>;
+    type Filtered = fn(&mut profile::Reader, &ReportFilter, ReportFormat, &mut dyn Write) -> Result<(), OutputError>;
     let filtered: [Filtered; 6] =
         [profile::dispatch, profile::executable, profile::command, profile::queue, profile::counter, profile::memory];
-    let Ok(mut reader) = Reader::new("input", Box::new(Cursor::new(bytes.to_vec()))) else { return };
+    let Ok(mut reader) = profile::Reader::new("input", Box::new(Cursor::new(bytes.to_vec()))) else { return };
     let mut out = Vec::new();
     for format in [ReportFormat::Text, ReportFormat::Jsonl] {
         for report in filtered {

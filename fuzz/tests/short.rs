@@ -33,7 +33,8 @@ short_runs!(
     module,
     npy,
     profile,
-    program
+    program,
+    replay
 );
 
 fn short_run(name: &str) {
@@ -81,6 +82,7 @@ fn seeds_have_all_formats() {
         ("module", &["3.1-abs.cpu.vmfb", "models-mlp.vmfb", "golden-ref.vmfb"]),
         ("npy", &["inputs-", "bf16", "columns"]),
         ("profile", &["abs.ireeprof", "contents.ireeprof", "joined.ireeprof"]),
+        ("replay", &["replay-abs", "runs-softmax", "runs-calls_bytecode"]),
     ] {
         let names = names(name);
         for part in expected {

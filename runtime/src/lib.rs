@@ -320,8 +320,11 @@ pub mod io {
 #[cfg(feature = "replay")]
 pub mod replay {
     pub use vireo_replay::{
-        CaptureFile, CaptureWriter, DumpError, DumpFormat, FilePolicy, FileValidation, Operation, PAYLOADS, ReadError,
-        Reader, Record, Recorder, RecorderOptions, Replay, Summary, dump, format, operations, payload_type, payloads,
+        CaptureFile, CaptureWriter, CapturedExecutable, Difference, DumpError, DumpFormat, Examined, Expected,
+        Extracted, FileAccess, FilePolicy, FileRemap, FileValidation, HostRead, NamedFile, Operation, Outputs,
+        PAYLOADS, ParseError, Plan, ReadError, Reader, Record, Recorder, RecorderOptions, Replay, ReplayOptions,
+        Replayed, Salvaged, Substitution, SubstitutionSource, Summary, Watch, dump, extract, format, operations,
+        payload_type, payloads, salvage,
     };
 }
 

@@ -52,6 +52,29 @@ pub const REPLAY_DUMP: &str = "\
   vireo replay dump model.ireereplay
   vireo replay dump model.ireereplay --format=jsonl";
 
+pub const REPLAY_RUN: &str = "\
+  vireo replay run model.ireereplay
+  vireo replay run model.ireereplay --device=local-task --replay_file_remap=/mnt/train=/data
+  vireo replay run stranger.ireereplay --untrusted --timeout=5";
+
+pub const REPLAY_BENCHMARK: &str = "\
+  vireo replay benchmark model.ireereplay --device=local-task
+  vireo replay benchmark model.ireereplay --replay_scope=execute --benchmark_min_time=100x";
+
+pub const REPLAY_CHECK: &str = "\
+  vireo replay check model.ireereplay
+  vireo replay check model.ireereplay --format=jsonl";
+
+pub const REPLAY_VERIFY: &str = "\
+  vireo replay verify model.ireereplay --write_expected=expected.ireereplay
+  vireo replay verify expected.ireereplay --device=local-task";
+
+pub const REPLAY_EXTRACT: &str = "\
+  vireo replay extract model.ireereplay --output=parts";
+
+pub const REPLAY_SALVAGE: &str = "\
+  vireo replay salvage torn.ireereplay --output=whole.ireereplay";
+
 pub const PROFILE: &str = "\
   vireo profile summary model.ireeprof
   vireo profile cat model.ireeprof --format=jsonl";

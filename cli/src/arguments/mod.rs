@@ -10,8 +10,8 @@ mod format;
 mod inspect;
 mod params;
 mod policy;
-mod recording;
 mod profiling;
+mod recording;
 mod records;
 mod run;
 mod trace;
@@ -40,11 +40,12 @@ pub use self::params::{
     ConvertArguments, CreateArguments, ParameterArguments, ParameterMode, ParamsCommand, ParamsDumpArguments,
 };
 pub use self::policy::{PolicyArguments, Seconds};
-pub use self::recording::RecordingArguments;
 pub use self::profiling::ProfilingArguments;
+pub use self::recording::RecordingArguments;
 pub use self::records::{
-    ExportArguments, ProfileArguments, ProfileCommand, RecordsFormat, ReplayCommand, ReplayDumpArguments,
-    ReportArguments,
+    ExportArguments, ProfileArguments, ProfileCommand, RecordsFormat, ReplayBenchmarkArguments, ReplayCheckArguments,
+    ReplayCommand, ReplayDumpArguments, ReplayExtractArguments, ReplayRunArguments, ReplaySalvageArguments,
+    ReplayTargetArguments, ReplayVerifyArguments, ReportArguments,
 };
 pub use self::run::{Comparison, RunArguments, RunCommand};
 pub use self::trace::TraceArguments;
@@ -105,7 +106,7 @@ pub enum Command {
     /// Create, convert and show parameter archives.
     #[command(subcommand)]
     Params(ParamsCommand),
-    /// Show captures of what devices were asked to do (.ireereplay files).
+    /// Show, replay and compare captures of what devices were asked to do (.ireereplay files).
     #[command(subcommand)]
     Replay(ReplayCommand),
     /// Show profiles of what devices did (.ireeprof files).

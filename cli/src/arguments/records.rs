@@ -2,9 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use vireo::interp::Tier;
+use vireo::replay::{FileRemap, SubstitutionSource};
 
-use super::examples;
+use super::{BenchmarkFormat, DeviceArguments, ListingArguments, MinTime, PolicyArguments, TimeUnit, examples};
+use crate::devices::Drivers;
+use crate::failure::Failure;
 
 /// The commands of `vireo replay`.
 #[derive(Debug, Subcommand)]
@@ -12,6 +16,185 @@ use super::examples;
 pub enum ReplayCommand {
     /// List the records of a capture.
     Dump(ReplayDumpArguments),
+    /// Replay a capture: ask devices again for what they were asked for.
+    Run(Box<ReplayRunArguments>),
+    /// Measure how long a replay takes, or a part of it.
+    Benchmark(Box<ReplayBenchmarkArguments>),
+    /// Tell what a capture needs and holds, and whether it can be replayed.
+    Check(ReplayCheckArguments),
+    /// Replay a capture and compare what the host reads with what it read when the capture was made.
+    Verify(Box<ReplayVerifyArguments>),
+    /// Write what is in a capture to files: executables, files, and bytes of buffers.
+    Extract(ReplayExtractArguments),
+    /// Save the whole records of a capture that is damaged or was not finished.
+    Salvage(ReplaySalvageArguments),
+}
+
+/// Measures how long the replay of a capture takes. Each iteration makes new objects.
+///
+/// Names and values of flags are those of `iree-benchmark-replay` and of Google Benchmark, which it uses.
+#[derive(Args, Debug)]
+#[command(after_help = examples::help(examples::REPLAY_BENCHMARK))]
+pub struct ReplayBenchmarkArguments {
+    /// The capture: a .ireereplay file.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Count the time in scopes with this name alone, such as `execute`. All of the capture is replayed.
+    #[arg(long, default_value = "", value_name = "NAME")]
+    pub replay_scope: String,
+    /// List the name of the benchmark and exit.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub benchmark_list_tests: bool,
+    /// Replay once, to see whether that is possible.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub benchmark_dry_run: bool,
+    /// Measure this many times. With more than one, mean, median and spread are reported too.
+    #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub benchmark_repetitions: u32,
+    /// How long a repetition takes at least, in seconds (`0.5s`), or how many iterations it has (`100x`).
+    #[arg(long, default_value = "0.5s", value_name = "TIME")]
+    pub benchmark_min_time: MinTime,
+    /// Run this long before measuring, in seconds.
+    #[arg(long, default_value_t = 0.0, value_name = "SECONDS")]
+    pub benchmark_min_warmup_time: f64,
+    /// How results are written to stdout.
+    #[arg(long, value_enum, default_value_t = BenchmarkFormat::Console, value_name = "FORMAT", visible_alias = "benchmark-format")]
+    pub format: BenchmarkFormat,
+    /// The unit of times. Without it the table has for each time the unit that fits; JSON and CSV have `ms`.
+    #[arg(long, value_enum, value_name = "UNIT", visible_alias = "time-unit")]
+    pub benchmark_time_unit: Option<TimeUnit>,
+    /// Devices, files and limits.
+    #[command(flatten)]
+    pub target: ReplayTargetArguments,
+}
+
+/// Tells what a capture needs of its environment, what it holds of a program and its data, and whether it can be
+/// replayed here and by IREE's tools. The exit code is 1 if it cannot be replayed here.
+#[derive(Args, Debug)]
+#[command(after_help = examples::help(examples::REPLAY_CHECK))]
+pub struct ReplayCheckArguments {
+    /// The capture: a .ireereplay file.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// How to show it: `text` is for people, `jsonl` has a JSON object on one line.
+    #[arg(long, value_enum, default_value_t = RecordsFormat::Text, value_name = "FORMAT")]
+    pub format: RecordsFormat,
+}
+
+/// Replays a capture that has expected outputs, and compares what the host reads with them. The exit code is 4 if
+/// something differs.
+#[derive(Args, Debug)]
+#[command(after_help = examples::help(examples::REPLAY_VERIFY))]
+pub struct ReplayVerifyArguments {
+    /// The capture: a .ireereplay file.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Compare nothing, and write a copy of the capture to this file, with what the host reads in this replay as the
+    /// expected outputs. IREE's tools skip them.
+    #[arg(long, value_name = "FILE")]
+    pub write_expected: Option<PathBuf>,
+    /// Devices, files and limits.
+    #[command(flatten)]
+    pub target: ReplayTargetArguments,
+}
+
+/// Writes what is in a capture to files of a folder, and prints their names: executables, files whose contents are in
+/// it, and the bytes that the host or files gave to buffers.
+#[derive(Args, Debug)]
+#[command(after_help = examples::help(examples::REPLAY_EXTRACT))]
+pub struct ReplayExtractArguments {
+    /// The capture: a .ireereplay file.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The folder, which is made if it is not there. Files in it are not replaced.
+    #[arg(long, value_name = "FOLDER")]
+    pub output: PathBuf,
+}
+
+/// Saves the whole records of a capture that is damaged, or whose process has not finished it, as a capture that can be
+/// replayed up to there.
+#[derive(Args, Debug)]
+#[command(after_help = examples::help(examples::REPLAY_SALVAGE))]
+pub struct ReplaySalvageArguments {
+    /// The capture: a .ireereplay file.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The file to write.
+    #[arg(long, value_name = "FILE")]
+    pub output: PathBuf,
+}
+
+/// Asks devices again for what a capture says they were asked for. Prints nothing if that went well.
+///
+/// Names and values of flags are those of `iree-run-replay`.
+#[derive(Args, Debug)]
+#[command(after_help = examples::help(examples::REPLAY_RUN))]
+pub struct ReplayRunArguments {
+    /// The capture: a .ireereplay file.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Devices, files and limits.
+    #[command(flatten)]
+    pub target: ReplayTargetArguments,
+}
+
+/// Flags of all commands that replay a capture.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Replay")]
+pub struct ReplayTargetArguments {
+    /// The device to replay on: `driver`, or `driver://path?key=value`. Repeat it for each device of the capture, in
+    /// their order; see `vireo devices`.
+    #[arg(long, default_value = "local-sync", value_name = "DEVICE", value_hint = ValueHint::Other)]
+    pub device: Vec<String>,
+    /// Look for files that the capture names elsewhere: those whose path begins with the first text are where it begins
+    /// with the second. Of several the longest counts. They must still be the captured ones.
+    #[arg(long, value_name = "FROM=TO")]
+    pub replay_file_remap: Vec<FileRemap>,
+    /// Prepare another executable in place of a captured one: `ID=PATH`, `ID@FORMAT=PATH` where the format cannot be
+    /// told from the file, or `all` for the ID. Its functions must have the captured signatures.
+    #[arg(long, value_name = "ID=PATH")]
+    pub replay_executable_substitution: Vec<SubstitutionSource>,
+    /// Write to the files that the capture names, where they were written when it was made. Otherwise they are open for
+    /// reading only, and a write to one fails.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub replay_allow_writes: bool,
+    /// Wait for each submission before the next call, as IREE's tools do.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub serial: bool,
+    /// Print what the queues of devices were asked for, and how often and how long each kernel ran, to stderr, at the
+    /// end.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub print_device_statistics: bool,
+    /// Flags from a file, one per line; `#` begins a comment.
+    #[arg(long, value_name = "FILE")]
+    pub flagfile: Option<PathBuf>,
+    /// Lists instead of a replay.
+    #[command(flatten)]
+    pub lists: ListingArguments,
+    /// Where devices come from.
+    #[command(flatten)]
+    pub devices: DeviceArguments,
+    /// The limits of the replay.
+    #[command(flatten)]
+    pub policy: PolicyArguments,
+}
+
+impl ReplayTargetArguments {
+    /// The text that the listing flags ask for; none if none of them is given.
+    pub fn listing(&self) -> Result<Option<String>, Failure> {
+        if let Some(topologies) = self.devices.task.dump()? {
+            return Ok(Some(topologies));
+        }
+        let drivers = || Drivers::load(&self.devices, self.policy.policy(Tier::Auto));
+        let lists = &self.lists;
+        if lists.list_drivers {
+            return Ok(Some(drivers()?.list_drivers()));
+        }
+        if let Some(driver) = &lists.list_devices {
+            return drivers()?.list_devices(driver).map(Some);
+        }
+        lists.dump_devices.as_ref().map(|driver| drivers()?.dump_devices(driver)).transpose()
+    }
 }
 
 /// Shows the records of a capture, after a summary of what it needs.

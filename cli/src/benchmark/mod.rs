@@ -6,8 +6,8 @@
 mod baseline;
 mod check;
 mod load;
-mod measure;
-mod report;
+pub mod measure;
+pub mod report;
 mod time_text;
 
 use std::cell::RefCell;

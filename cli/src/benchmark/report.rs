@@ -47,12 +47,22 @@ impl Report {
     pub fn new<'a>(arguments: &BenchmarkArguments, functions: impl Iterator<Item = &'a str>) -> Report {
         let longest = functions.map(|function| benchmark_name(function).chars().count()).max().unwrap_or(0);
         let several = arguments.benchmark_repetitions > 1;
+        let mut report = Report::of_benchmark(arguments.benchmark_repetitions, arguments.benchmark_time_unit, longest);
+        report.aggregates_only = several && arguments.benchmark_report_aggregates_only;
+        report.shows_aggregates_only = several && arguments.benchmark_display_aggregates_only;
+        report.context = arguments.benchmark_context.clone();
+        report
+    }
+
+    /// An empty report of benchmarks whose longest name has so many characters.
+    pub fn of_benchmark(repetitions: u32, unit: Option<TimeUnit>, longest: usize) -> Report {
+        let several = repetitions > 1;
         Report {
-            aggregates_only: several && arguments.benchmark_report_aggregates_only,
-            shows_aggregates_only: several && arguments.benchmark_display_aggregates_only,
-            repetitions: arguments.benchmark_repetitions,
-            unit: arguments.benchmark_time_unit,
-            context: arguments.benchmark_context.clone(),
+            aggregates_only: false,
+            shows_aggregates_only: false,
+            repetitions,
+            unit,
+            context: Vec::new(),
             name_width: (longest + if several { "_median".len() } else { 0 }).max("Benchmark".len()),
             families: 0,
             benchmarks: Vec::new(),
@@ -76,14 +86,18 @@ impl Report {
 
     /// Adds the repetitions of a function and returns their lines of the table.
     pub fn add(&mut self, function: &str, unit: TimeUnit, repetitions: &[Repetition]) -> String {
-        let name = benchmark_name(function);
+        self.add_benchmark(&benchmark_name(function), unit, repetitions)
+    }
+
+    /// Adds the repetitions of a benchmark with this name and returns their lines of the table.
+    pub fn add_benchmark(&mut self, name: &str, unit: TimeUnit, repetitions: &[Repetition]) -> String {
         let mut text = String::new();
         for row in &rows(repetitions) {
             if row.aggregate.is_some() || !self.shows_aggregates_only && !self.aggregates_only {
-                text.push_str(&self.line(&name, row));
+                text.push_str(&self.line(name, row));
             }
             if row.aggregate.is_some() || !self.aggregates_only {
-                self.benchmarks.push(self.object(&name, unit, row));
+                self.benchmarks.push(self.object(name, unit, row));
             }
         }
         self.families += 1;

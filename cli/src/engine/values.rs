@@ -17,10 +17,8 @@ const MAX_LIST_ITEMS: usize = 1 << 16;
 
 /// The budget of copied results.
 struct ResultBudget {
-    /// The name of the result that is copied, if the sanitizer has to look at it.
+    /// The name of the result that is copied, if the sanitizer has to look at it and a recording has to note it.
     name: Option<String>,
-    /// Its index, if the recording of the device has to note it.
-    result: Option<usize>,
     /// Items of lists.
     items: usize,
     bytes: u64,
@@ -37,10 +35,9 @@ impl ResultBudget {
 
 /// Copies results of at most so many bytes. With `are_results` the sanitizer sees them leave the device.
 pub(super) fn to_data(results: &[Value], bytes: u64, are_results: bool) -> Result<Vec<Datum>> {
-    let mut budget = ResultBudget { name: None, result: None, items: MAX_LIST_ITEMS, bytes };
+    let mut budget = ResultBudget { name: None, items: MAX_LIST_ITEMS, bytes };
     let copy = |(index, result)| {
         budget.name = are_results.then(|| format!("result[{index}]"));
-        budget.result = are_results.then_some(index);
         to_datum(result, 0, &mut budget)
     };
     results.iter().enumerate().map(copy).collect()
@@ -78,8 +75,8 @@ fn to_datum(value: &Value, depth: usize, budget: &mut ResultBudget) -> Result<Da
         Output::Tensor(tensor) => {
             budget.take(tensor.view().buffer().byte_length())?;
             sanitizer::leaves(&**tensor.view().buffer(), budget.name.as_deref());
-            if let Some(index) = budget.result {
-                recording::expect(index, tensor.view().buffer());
+            if budget.name.is_some() {
+                recording::expect(tensor.view().buffer());
             }
             Datum::View(tensor.to_host()?)
         }

@@ -69,3 +69,63 @@ fn programs_write_profiles() {
     let outcome = vireo(temporary.path(), ["profile", "dispatch", profile, "--dispatch_events"]);
     assert_eq!(outcome.code, 2, "{}", outcome.stderr);
 }
+
+/// Replays of a capture, with the exit codes of each way in which they end.
+#[test]
+fn captures_are_replayed_and_compared() {
+    let fixtures = folder("../fixtures");
+    let scratch = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| scratch.path().join(name).display().to_string();
+    let softmax = "replay/runs/softmax.ireereplay";
+    let ends = |arguments: &[&str], code: i32, told: &str| {
+        let outcome = vireo(&fixtures, arguments);
+        let all = format!("{}{}", outcome.stdout, outcome.stderr);
+        assert!(outcome.code == code && all.contains(told), "{arguments:?}: {} {all}", outcome.code);
+        outcome.stdout
+    };
+    for device in ["--device=local-sync", "--device=local-task"] {
+        assert_eq!(ends(&["replay", "run", softmax, device], 0, ""), "");
+    }
+    assert_eq!(ends(&["replay", "run", softmax, "--untrusted", "--no-confine", "--timeout=60"], 0, ""), "");
+    ends(
+        &["replay", "run", softmax, "--untrusted", "--replay_allow_writes"],
+        2,
+        "--replay_allow_writes cannot be combined",
+    );
+    ends(
+        &["replay", "run", softmax, "--device=local-sync", "--device=local-task"],
+        1,
+        "the capture has 1 devices, and 2 are given",
+    );
+    ends(&["replay", "run", "replay/payloads.ireereplay"], 3, "cannot replay the capture");
+    ends(&["replay", "run", "profile/abs.ireeprof"], 2, "expected 0x50525249 of a capture");
+    ends(&["replay", "run", softmax, "--replay_executable_substitution=all=no/such/file"], 2, "no/such/file");
+    let row = "BM_replay/scope:execute/process_time/manual_time";
+    ends(&["replay", "benchmark", softmax, "--replay_scope=execute", "--benchmark_min_time=2x"], 0, row);
+    ends(&["replay", "benchmark", softmax, "--benchmark_list_tests"], 0, "BM_replay/process_time/real_time\n");
+    ends(&["replay", "benchmark", softmax, "--replay_scope=nothing"], 2, "the capture has no scope `nothing`");
+    ends(&["replay", "check", "replay/runs/waits.ireereplay"], 0, "replays with IREE's tools: no: record 16 waits");
+    ends(&["replay", "check", softmax, "--format=jsonl"], 0, "\"hermetic\":true");
+    ends(&["replay", "check", "replay/payloads.ireereplay"], 1, "replays here: no");
+    ends(&["replay", "verify", softmax], 2, "the capture has no expected outputs");
+    let expected = at("expected.ireereplay");
+    ends(&["replay", "verify", softmax, &format!("--write_expected={expected}")], 0, "outputs are expected now");
+    ends(&["replay", "verify", &expected, "--device=local-task"], 0, "2 of 2 outputs are as expected");
+    let mut bytes = fs::read(&expected).expect("it was written");
+    let place = bytes.windows(4).rposition(|word| word == b"VIRE").expect("an output is expected");
+    // The digest of the last output, in the payload after the header, which has the number in its middle.
+    bytes[place + 32 + 32] ^= 1;
+    fs::write(&expected, &bytes).expect("it can be written");
+    ends(&["replay", "verify", &expected], 4, "1 of 2 outputs are as expected");
+    let parts = at("parts");
+    let listing = ends(&["replay", "extract", softmax, &format!("--output={parts}")], 0, "vmvx-bytecode-fb.bin");
+    assert_eq!(fs::read_dir(&parts).expect("it was made").count(), listing.lines().count());
+    ends(&["replay", "extract", softmax, &format!("--output={parts}")], 1, "cannot write");
+    let torn = at("torn.ireereplay");
+    let whole = fs::read(fixtures.join(softmax)).expect("the capture exists");
+    fs::write(&torn, &whole[..whole.len() - 1]).expect("it can be written");
+    ends(&["replay", "run", &torn], 2, "the length is");
+    let saved = at("saved.ireereplay");
+    ends(&["replay", "salvage", &torn, &format!("--output={saved}")], 0, "records were saved");
+    ends(&["replay", "run", &saved], 0, "");
+}

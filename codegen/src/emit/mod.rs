@@ -30,6 +30,7 @@ pub mod executable_plugin;
 mod families;
 pub mod file;
 pub mod format_dump;
+pub mod format_executor;
 pub mod format_operations;
 pub mod format_recorder;
 pub mod gfx_immediates;
@@ -119,6 +120,7 @@ const OF_SPEC: &[(&str, Emitter<Spec>)] = &[
     ("replay/recorder", format_recorder::emit),
     ("hal/driver", hal_header::emit),
     ("names", names::emit),
+    ("replay/executor", format_executor::emit),
     ("stream", stream_api::emit),
 ];
 

@@ -31,3 +31,15 @@ pub mod dump {
 
     include!(concat!(env!("OUT_DIR"), "/replay/dump.rs"));
 }
+
+/// The arms of replays.
+pub mod executor {
+    use vireo_core::status::{Result, Status};
+    use vireo_hal::*;
+
+    use crate::executor::{Run, number, text, words};
+    use crate::generated::format::ObjectType;
+    use crate::plan::{Points, Reference, Step, damaged, whole};
+
+    include!(concat!(env!("OUT_DIR"), "/replay/executor.rs"));
+}

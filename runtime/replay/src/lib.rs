@@ -4,6 +4,9 @@
 //! - [`Reader`] checks the records of a file one after the other, [`CaptureWriter`] writes them.
 //! - [`Recorder`] writes one of what devices are asked to do.
 //! - [`dump()`] shows a capture to people or programs, as `iree-dump-replay` does.
+//! - [`Plan`] is a capture that was read and checked; [`Plan::run`] replays it on devices.
+//! - [`Examined`] says what a capture needs and holds, [`extract()`] takes it apart, [`salvage()`] saves what is whole of
+//!   a damaged one, and [`Expected`] compares a replay with what the host read when the capture was made.
 //! - [`payloads`] and [`operations`] are generated from `spec/replay`.
 //!
 //! Captures are untrusted input: every length and number is checked before it is used, and memory does not
@@ -13,23 +16,40 @@
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 #![forbid(unsafe_code)]
 
+mod captured_file;
 mod dump;
+mod examine;
+mod executor;
+mod expected;
+mod extract;
 mod generated;
+mod objects;
 mod operation;
+mod options;
 mod payload;
+mod plan;
 mod reader;
 mod recorder;
+mod salvage;
 mod summary;
+mod timelines;
 mod writer;
 
 pub use dump::{DumpError, DumpFormat, dump};
+pub use examine::{CapturedExecutable, Examined, NamedFile};
+pub use executor::{HostRead, Replayed, Watch};
+pub use expected::{Difference, Expected, Outputs};
+pub use extract::{Extracted, extract};
 #[doc(hidden)]
 pub use generated::dump::LAYOUTS;
 pub use generated::dump::{PAYLOADS, payload as payload_type};
 pub use generated::{format, operations, payloads};
 pub use operation::{Operation, Replay};
+pub use options::{FileAccess, FileRemap, ParseError, ReplayOptions, Substitution, SubstitutionSource};
+pub use plan::Plan;
 pub use reader::{Reader, Record};
 pub use recorder::{CaptureFile, FilePolicy, FileValidation, Recorder, RecorderOptions};
+pub use salvage::{Salvaged, salvage};
 pub use summary::Summary;
 pub use vireo_core::record_file::ReadError;
 pub use writer::CaptureWriter;

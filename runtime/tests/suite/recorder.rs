@@ -5,13 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use vireo::StatusCode;
 use vireo::hal::*;
-use vireo::replay::format::{PRIVATE_PAYLOAD_TYPE, RecordType};
+use vireo::replay::format::{PRIVATE_PAYLOAD, PrivateKind, RecordType};
 use vireo::replay::operations::operation;
 use vireo::replay::payloads::{
-    BufferRangeData, BufferRangeDataParts, DeviceQueueExecute, ExpectedOutput, ExpectedOutputParts, RecordHeader,
-    SemaphoreObject,
+    BufferRangeData, BufferRangeDataParts, DeviceQueueExecute, ExpectedReadParts, RecordHeader, SemaphoreObject,
 };
-use vireo::replay::{Reader, Recorder, RecorderOptions};
+use vireo::replay::{Expected, Plan, Reader, Recorder, RecorderOptions, ReplayOptions};
 
 const ANY: QueueAffinity = QueueAffinity::ANY;
 
@@ -272,17 +271,50 @@ fn expected_outputs_are_records_that_others_skip() {
     let buffer = host_buffer(&device, 16);
     buffer_write(&*buffer, 4, &[1, 2, 3, 4]).unwrap();
     recorder.begin_scope("execute");
-    recorder.expect(1, &subspan(&buffer, 4, 8).unwrap(), 1, 3);
+    recorder.expect(&subspan(&buffer, 4, 8).unwrap(), 1, 3);
     recorder.end_scope("execute");
     recorder.finish().unwrap();
     let private: Vec<_> =
-        file.records().into_iter().filter(|(header, _)| header.payload_type == PRIVATE_PAYLOAD_TYPE).collect();
+        file.records().into_iter().filter(|(header, _)| header.payload_type == PRIVATE_PAYLOAD).collect();
     let [(header, payload)] = &private[..] else { panic!("{} private records", private.len()) };
     assert_eq!(header.record_type, RecordType::SESSION.0);
-    let head = ExpectedOutput::read(payload.first_chunk().unwrap());
-    assert_eq!((head.version, head.kind, head.index), (1, 1, 1));
-    assert_eq!((head.buffer_ref.buffer_id, head.buffer_ref.offset, head.buffer_ref.length), (3, 5, 3));
-    assert_eq!(ExpectedOutputParts::read(payload).unwrap().data, [2, 3, 4]);
+    let ExpectedReadParts { head, data } = ExpectedReadParts::read(payload).unwrap();
+    assert_eq!((head.version, head.kind), (1, PrivateKind::EXPECTED_READ));
+    assert_eq!((head.buffer_id, head.byte_offset, head.byte_length), (3, 5, 3));
+    assert_eq!(data, [2, 3, 4]);
+}
+
+/// Programs whose device is recorded, with the results that a replay compares.
+#[test]
+fn a_replay_reads_what_was_recorded() {
+    for device in ["local-sync", "local-task"] {
+        let (recorded, recorder, file) = recorded(device, RecorderOptions::default());
+        let (buffer, line) = (host_buffer(&recorded, 100_000), timeline(&recorded));
+        buffer_write(&*buffer, 4, &[1, 2, 3, 4]).unwrap();
+        let (wait, signal) = ([], [point(&line, 1)]);
+        recorded.queue_fill(ANY, &wait, &signal, &buffer, 6, 80_000, &[7], FillFlags::empty()).unwrap();
+        line.wait(1, None).unwrap();
+        // One whose bytes are in the capture, and one that has a digest alone.
+        recorder.expect(&buffer, 0, 16);
+        recorder.expect(&buffer, 0, 100_000);
+        recorder.finish().unwrap();
+        let verify = |bytes: Vec<u8>| {
+            let mut reader = Reader::new("capture", Box::new(Cursor::new(bytes))).unwrap();
+            let mut expected = Expected::read(&mut reader).unwrap();
+            let plan = Plan::read(&mut reader, None).unwrap();
+            let devices = [create_device(device).unwrap()];
+            plan.run(&devices, &ReplayOptions::default(), &mut expected).unwrap();
+            (expected.count(), expected.found(), expected.differences().to_vec())
+        };
+        assert_eq!(verify(file.bytes()), (2, 2, vec![]));
+        // Another byte of the pattern makes both differ.
+        let mut bytes = file.bytes();
+        let place = bytes.windows(4).position(|four| four == [1, 2, 3, 4]).expect("what the host wrote");
+        bytes[place] = 9;
+        let (count, found, differences) = verify(bytes);
+        assert_eq!((count, found, differences.len()), (2, 2, 2));
+        assert_eq!(differences[0].first, Some((4, 1, 9)));
+    }
 }
 
 #[test]

@@ -48,6 +48,7 @@ struct RawOperation {
     replay: String,
     makes: Option<String>,
     arguments: Option<BTreeMap<String, Paths>>,
+    by_hand: Option<String>,
     doc: Option<String>,
 }
 
@@ -152,6 +153,13 @@ fn operation(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Operation> 
         Some(text) => Some(method(entry, text, diagnostics)?),
         None => None,
     };
+    if raw.by_hand.is_some() && replay != Replay::Call {
+        diagnostics.error(&entry.origin_of("by_hand"), "only a replay that calls the method does that by hand");
+    }
+    if replay == Replay::Call && method.is_none() && raw.by_hand.is_none() {
+        let message = format!("`{}`: a replay has no method to call: expected `by_hand`", raw.operation);
+        diagnostics.error(&entry.origin, message);
+    }
     let arguments = raw.arguments.map(|arguments| {
         let lists = arguments.into_iter().map(|(name, paths)| match paths {
             Paths::One(path) => (name, vec![path]),
@@ -168,6 +176,7 @@ fn operation(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Operation> 
         replay,
         makes: raw.makes,
         arguments,
+        by_hand: raw.by_hand,
         origin: entry.origin.clone(),
     })
 }

@@ -83,6 +83,8 @@ pub struct Operation {
     pub makes: Option<String>,
     /// Each argument of the method with the paths in the payload that it becomes.
     pub arguments: Option<Vec<(String, Vec<String>)>>,
+    /// The reason why a replay does more than to call the method, in a function of its own.
+    pub by_hand: Option<String>,
     /// Where it is declared.
     pub origin: Origin,
 }

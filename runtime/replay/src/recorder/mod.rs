@@ -125,10 +125,11 @@ impl Recorder {
         self.session.scope(name, false);
     }
 
-    /// Notes what a range of a buffer has now, which a replay is to have there, too. Tools that do not know of it skip
-    /// it. `index` counts the results of a call. A buffer that no device of this recording made is in no capture.
-    pub fn expect(&self, index: u32, buffer: &Arc<dyn Buffer>, offset: u64, length: u64) {
-        self.session.expect(index, buffer, offset, length);
+    /// Notes that the host reads a range of a buffer, and what it has now: a replay is to have the same there
+    /// ([`Expected`](crate::Expected)). Tools that do not know of it only map the range. A buffer that no device of
+    /// this recording made is in no capture.
+    pub fn expect(&self, buffer: &Arc<dyn Buffer>, offset: u64, length: u64) {
+        self.session.expect(buffer, offset, length);
     }
 
     /// Writes to the file what was recorded so far.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use vireo_core::status::{Result, Status, StatusCode};
-use vireo_hal::{Buffer, Device, buffer_read, check_range};
+use vireo_hal::{Buffer, Device, MemoryAccess, buffer_read, check_range};
 use vireo_hal_observe::observe::{Call, Called, ObjectId, Observation, Observer, Reply};
 
 use super::arms;
@@ -14,11 +14,13 @@ use super::objects::{Allocation, Objects, Recorded, object_type};
 use super::stream::{CHUNK, CaptureFile, PartSource, Stream};
 use super::writes::Writes;
 use super::{RecorderOptions, file};
+use crate::captured_file::fnv1a;
+use crate::expected::LONGEST_OUTPUT;
 use crate::generated::format::{
-    ObjectType, PRIVATE_EXPECTED_OUTPUT, PRIVATE_PAYLOAD_TYPE, PRIVATE_VERSION, RecordType,
+    FNV1A_OFFSET_BASIS, ObjectType, PRIVATE_PAYLOAD, PRIVATE_VERSION, PrivateKind, RecordType,
 };
 use crate::generated::operations::operation;
-use crate::generated::payloads::{self, ExpectedOutput, RecordHeader, ReplayScope};
+use crate::generated::payloads::{BufferRange, ExpectedRead, RecordHeader, ReplayScope};
 use crate::payload_type;
 
 /// A recording.
@@ -100,38 +102,60 @@ impl Session {
         state.stream.flush_sometimes();
     }
 
-    /// Notes the bytes of a range.
-    pub(super) fn expect(&self, index: u32, buffer: &Arc<dyn Buffer>, offset: u64, length: u64) {
-        if let Err(status) = self.try_expect(index, buffer, offset, length) {
+    /// Notes that the host reads a range, and the bytes that it has.
+    pub(super) fn expect(&self, buffer: &Arc<dyn Buffer>, offset: u64, length: u64) {
+        if let Err(status) = self.try_expect(buffer, offset, length) {
             self.lock().stream.fail(status.context("an expected output"));
         }
     }
 
-    fn try_expect(&self, index: u32, buffer: &Arc<dyn Buffer>, offset: u64, length: u64) -> Result<()> {
+    fn try_expect(&self, buffer: &Arc<dyn Buffer>, offset: u64, length: u64) -> Result<()> {
         let length = check_range(buffer.byte_length(), offset, length)?;
         let Some(number) = buffer.watch_slot().and_then(|slot| slot.number(self)) else { return Ok(()) };
-        let head = ExpectedOutput {
+        let bytes = BufferBytes { buffer: buffer.clone(), offset, length };
+        // A buffer that cannot be read is found before the records are begun.
+        let mut digest = FNV1A_OFFSET_BASIS;
+        bytes.write(&mut |piece| {
+            digest = fnv1a(digest, piece);
+            Ok(())
+        })?;
+        let Allocation { device, id } = Allocation::of(number);
+        let byte_offset = buffer.byte_offset() + offset;
+        let range = BufferRange {
+            byte_offset,
+            byte_length: length,
+            memory_access: MemoryAccess::READ.bits(),
+            ..BufferRange::default()
+        };
+        let mapping = |operation_code| RecordHeader {
+            record_type: RecordType::OPERATION.0,
+            payload_type: payload_type::BUFFER_RANGE,
+            operation_code,
+            device_id: device,
+            object_id: id,
+            object_type: ObjectType::BUFFER.0,
+            ..RecordHeader::default()
+        };
+        let is_kept = length <= LONGEST_OUTPUT as u64;
+        let head = ExpectedRead {
             version: PRIVATE_VERSION,
-            kind: PRIVATE_EXPECTED_OUTPUT,
-            index,
-            buffer_ref: payloads::BufferRef {
-                buffer_id: Allocation::of(number).id,
-                offset: buffer.byte_offset() + offset,
-                length,
-                ..payloads::BufferRef::default()
-            },
-            data_length: length,
-            ..ExpectedOutput::default()
+            kind: PrivateKind::EXPECTED_READ,
+            buffer_id: id,
+            byte_offset,
+            byte_length: length,
+            digest,
+            data_length: if is_kept { length } else { 0 },
         };
         let header = RecordHeader {
             record_type: RecordType::SESSION.0,
-            payload_type: PRIVATE_PAYLOAD_TYPE,
+            payload_type: PRIVATE_PAYLOAD,
             ..RecordHeader::default()
         };
-        let bytes = BufferBytes { buffer: buffer.clone(), offset, length };
-        // A buffer that cannot be read is found before the record is begun.
-        buffer_read(&**buffer, offset, &mut [])?;
-        self.lock().stream.append(&header, &head.to_bytes(), &[&bytes]);
+        let parts: &[&dyn PartSource] = if is_kept { &[&bytes] } else { &[] };
+        let stream = &mut self.lock().stream;
+        stream.append(&mapping(operation::BUFFER_MAP_RANGE), &range.to_bytes(), &[]);
+        stream.append(&header, &head.to_bytes(), parts);
+        stream.append(&mapping(operation::BUFFER_UNMAP_RANGE), &range.to_bytes(), &[]);
         Ok(())
     }
 

@@ -1,0 +1,60 @@
+//! `vireo replay`: shows and replays captures of what devices were asked to do.
+
+mod benchmark;
+mod check;
+mod extract;
+mod run;
+mod salvage;
+mod target;
+mod verify;
+
+use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
+
+use vireo::replay::{DumpError, DumpFormat, Reader, dump};
+
+use crate::arguments::{Color, RecordsFormat, ReplayCommand, ReplayDumpArguments};
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Does what the flags say.
+pub fn replay(command: &ReplayCommand, color: Color) -> Result<Exit, Failure> {
+    match command {
+        ReplayCommand::Dump(arguments) => dump_capture(arguments),
+        ReplayCommand::Run(arguments) => run::run(arguments),
+        ReplayCommand::Benchmark(arguments) => benchmark::benchmark(arguments, color),
+        ReplayCommand::Check(arguments) => check::check(arguments),
+        ReplayCommand::Verify(arguments) => verify::verify(arguments),
+        ReplayCommand::Extract(arguments) => extract::extract(arguments),
+        ReplayCommand::Salvage(arguments) => salvage::salvage(arguments),
+    }
+}
+
+/// Writes the records as they are read: a capture may be larger than memory.
+fn dump_capture(arguments: &ReplayDumpArguments) -> Result<Exit, Failure> {
+    let cannot_read = || cannot_read(&arguments.file);
+    let mut reader = open(&arguments.file)?;
+    let format = match arguments.format {
+        RecordsFormat::Text => DumpFormat::Text,
+        RecordsFormat::Jsonl => DumpFormat::Jsonl,
+    };
+    let mut out = BufWriter::new(io::stdout().lock());
+    let written = dump(&mut reader, format, &mut out).and_then(|()| Ok(out.flush()?));
+    written.map(|()| Exit::Ok).map_err(|error| match error {
+        DumpError::Read(error) => cannot_read().because(error.status()),
+        DumpError::Write(error) => Failure::new(Exit::RunFailure, "cannot write to stdout").because(error),
+    })
+}
+
+/// Opens a capture.
+fn open(path: &Path) -> Result<Reader, Failure> {
+    Reader::open(path).map_err(|status| cannot_read(path).because(status))
+}
+
+fn cannot_read(path: &Path) -> Failure {
+    Failure::new(Exit::Usage, format!("cannot read `{}`", path.display()))
+}
+
+fn cannot_write(path: &Path) -> Failure {
+    Failure::new(Exit::RunFailure, format!("cannot write `{}`", path.display()))
+}
