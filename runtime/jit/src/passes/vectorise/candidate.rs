@@ -1,5 +1,6 @@
 //! Loops that may be vectorised, and the scalar loops that remain of them.
 
+use super::vector_loop::mask;
 use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::analysis::shapes::Shapes;
 use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, Graph, Nodes, Terminator};
@@ -7,6 +8,9 @@ use crate::ir::types::Width;
 
 /// Most nodes of a loop that is vectorised, as that multiplies its code.
 const MAX_NODES: usize = 400;
+
+/// Fewest iterations of a loop that becomes a vector.
+const FEWEST: u64 = 2;
 
 pub(super) struct Candidate {
     pub nest: LoopNest,
@@ -27,12 +31,15 @@ impl Candidate {
         if nodes > MAX_NODES || graph.blocks[nest.header].header_exit.is_none() {
             return None;
         }
-        if iterations(graph, &nest).is_some_and(|iterations| iterations < Width::Four.lanes()) {
+        let count = iterations(graph, &nest);
+        if count.is_some_and(|count| count < FEWEST) {
             return None;
         }
         let shapes = Shapes::new(graph, &nest)?;
         let largest = shapes.largest(largest);
-        if iterations(graph, &nest).is_some_and(|iterations| iterations < largest.min(Width::Eight).lanes()) {
+        // Fewer iterations than the shortest vector has lanes are one vector with a mask.
+        let is_short = count.is_some_and(|count| count < largest.min(Width::Eight).lanes());
+        if is_short && mask::least_width(graph, &nest, &shapes, largest).is_none() {
             return None;
         }
         let class = match (shapes.sequential, shapes.calls, shapes.gathers) {

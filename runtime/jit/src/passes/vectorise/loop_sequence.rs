@@ -125,6 +125,9 @@ fn make(graph: &mut Graph, candidate: &Candidate, surroundings: Surroundings, us
     let unrolled = *nodes <= MAX_UNROLLED_NODES && !shapes.sequential && !has_rows;
     let surroundings = if has_rows { surroundings.with_one_vector() } else { surroundings };
     let (factors, leaves_some) = factors(largest, (unrolled, shapes.bytes.is_some()), masks, surroundings, iterations);
+    if factors.is_empty() {
+        return None;
+    }
     for factor in factors {
         let vector_loop =
             VectorLoop { nest, shapes, initial_values: &initial_values, factor, steps, exit: state, skips_remainder };
