@@ -15,6 +15,7 @@
 //! (`unroll_and_jam`). The pipeline runs this once, before LICM.
 
 mod candidate;
+mod collapse;
 mod factor;
 mod guards;
 mod live_outs;
@@ -62,7 +63,11 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
         // The code after a loop that has been vectorised uses other values than before.
         let again = if count > 0 { Candidate::new(graph, candidate.nest.preheader, *largest) } else { Some(candidate) };
         let Some(candidate) = again else { continue };
-        let jammed = unroll_and_jam::jam(graph, &candidate, &preheaders);
+        let collapsed = collapse::collapse(graph, &candidate, &preheaders);
+        let jammed = match collapsed {
+            Some(()) => Some(unroll_and_jam::Jammed { leaves_nothing: true }),
+            None => unroll_and_jam::jam(graph, &candidate, &preheaders),
+        };
         users.iter_mut().for_each(|users| users.update(graph));
         // Where a jammed loop does everything, the loop that was there runs only if a guard fails, or near a limit.
         let is_done = jammed.is_some_and(|jammed| jammed.leaves_nothing);

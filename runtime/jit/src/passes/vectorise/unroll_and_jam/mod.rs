@@ -21,7 +21,7 @@
 //! element. So nothing in it is checked, an element is the same whichever iteration comes first, and each row adds up
 //! its own sums in the order of the program. The vectoriser calls this for the loops that it takes.
 
-mod rows;
+pub(super) mod rows;
 #[cfg(test)]
 mod tests;
 
@@ -30,7 +30,7 @@ use super::factor::Surroundings;
 use super::guards::Guards;
 use super::loop_sequence::vectorise;
 use crate::analysis::loop_nest::{Item, LoopNest};
-use crate::analysis::shapes::{Shape, access};
+use crate::analysis::shapes::{Role, Shape, access};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{BlockIndex, Branch, Graph, Kind, Nodes, Terminator};
 use crate::ir::types::{Scalar, Ty, Width};
@@ -49,6 +49,9 @@ fn max_carried(width: Width) -> u64 {
         Width::Four | Width::SixteenBytes | Width::ThirtyTwoBytes | Width::Eight => 8,
     }
 }
+
+/// Most iterations of a loop that is jammed though its rows share no vectors.
+const SHORT: u64 = 32;
 
 /// Most nodes of the loop around, as most of them are copied for each row.
 const MAX_NODES: usize = 100;
@@ -71,7 +74,10 @@ pub(super) struct Jammed {
 /// share vectors. `preheaders` has those of all loops. None if that is not possible, and nothing that is reached has
 /// changed then.
 pub(super) fn jam(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockIndex]) -> Option<Jammed> {
-    if !candidate.nest.is_outer()
+    // Guards of a short loop take as long as its vectors, and those of a jammed one stand for all rows.
+    let is_short = iterations(graph, &candidate.nest).is_some_and(|count| count <= SHORT)
+        && !candidate.shapes.roles.contains(&Role::Reduction);
+    if !(candidate.nest.is_outer() || is_short)
         || candidate.shapes.sequential
         || candidate.shapes.calls
         || candidate.shapes.moves_stores
@@ -91,7 +97,7 @@ pub(super) fn jam(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockI
             return None;
         }
         let Some(rows) = Rows::new(graph, &outer) else { continue };
-        if !shares_vectors(graph, candidate, &rows) {
+        if !is_short && !shares_vectors(graph, candidate, &rows) {
             continue;
         }
         let unrolling = unrolling(graph, &outer, candidate)?;
