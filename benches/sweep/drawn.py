@@ -166,6 +166,9 @@ def formula(d: Draw, operands: str, element: str) -> str:
                 value = step(f"{d.one(*known(UNARY), *(ROUNDING if is_exact else ()))} {value}")
         elif other:
             value = step(f"{d.one(*INTEGER)} {value}, {other}")
+        elif element == "i8":
+            # Portable bytecode for shifts and divisions of narrow integers, as the compiler writes it, gives other numbers than its machine code.
+            value = step(f"{d.one(*INTEGER)} {value}, {step(f'constant {d.generator.randint(1, 7)}')}")
         else:
             value = step(f"{d.one(*BY_CONSTANT)} {value}, {step(f'constant {d.generator.randint(1, 7)}')}")
     return "; ".join(parts)
