@@ -13,7 +13,7 @@
 
 use smallvec::SmallVec;
 
-use super::candidate::{Candidate, Remainder, iterations};
+use super::candidate::{Candidate, Remainder, iterations, note};
 use super::factor::Surroundings;
 use super::guards::Guards;
 use super::loop_sequence::vectorise;
@@ -21,6 +21,7 @@ use super::unroll_and_jam::rows::{Rows, RowsBuilder};
 use crate::analysis::loop_nest::{Item, LoopNest, addend};
 use crate::analysis::shapes::{Role, Shape, access};
 use crate::generated::vm::primitive::Primitive;
+use crate::ir::decisions::Decision;
 use crate::ir::graph::{BlockIndex, Branch, Graph, Kind, NodeId, Nodes, Terminator};
 use crate::ir::types::{Scalar, Ty};
 
@@ -28,6 +29,8 @@ use crate::ir::types::{Scalar, Ty};
 const LONG: u64 = 64;
 /// Most iterations of all loops together, so that limits are checked often enough.
 const MAX_ITERATIONS: u64 = 1 << 14;
+/// Most steps that are counted at once.
+const MAX_STEPS: u64 = 1 << 24;
 /// Most loops around.
 const MAX_LEVELS: usize = 4;
 /// Most vectors of an iteration, and of one with loops inside.
@@ -37,7 +40,8 @@ const VECTORS_AROUND_LOOPS: usize = 2;
 /// A loop around the candidate that becomes one with it.
 struct Level {
     nest: LoopNest,
-    iterations: u64,
+    /// Not of the outermost one, if its bound is known only when it runs.
+    iterations: Option<u64>,
 }
 
 /// Makes one loop, with vectors, of that of the candidate and those around it, if that is possible and the candidate is
@@ -45,6 +49,7 @@ struct Level {
 pub(super) fn collapse(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockIndex]) -> Option<()> {
     let own = iterations(graph, &candidate.nest).filter(|own| *own < LONG)?;
     if candidate.shapes.sequential
+        || candidate.shapes.sums
         || candidate.shapes.moves_stores
         || candidate.shapes.bytes.is_some()
         || !candidate.nest.is_top_tested
@@ -60,18 +65,26 @@ pub(super) fn collapse(graph: &mut Graph, candidate: &Candidate, preheaders: &[B
     for preheader in before.take(MAX_LEVELS) {
         let inside = levels.last().map_or(candidate.nest.preheader, |level| level.nest.preheader);
         let Some((nest, rows)) = level(graph, *preheader, inside, candidate, all) else { break };
-        let Some(iterations) = iterations(graph, &nest) else { break };
-        let Some(product) = all.checked_mul(iterations).filter(|product| *product <= MAX_ITERATIONS) else { break };
-        all = product;
-        levels.push(Level { nest, iterations });
+        let known = iterations(graph, &nest);
+        if let Some(known) = known {
+            let Some(product) = all.checked_mul(known).filter(|product| *product <= MAX_ITERATIONS) else { break };
+            all = product;
+        } else if nest.step != 1 || MAX_ITERATIONS / all < 2 {
+            break;
+        }
+        levels.push(Level { nest, iterations: known });
         outermost = Some(rows);
+        if known.is_none() {
+            break;
+        }
     }
-    let rows = outermost.filter(|_| all > own)?;
-    let (blocks, order) = (graph.blocks.len(), graph.order.clone());
+    let rows = outermost?;
+    let (blocks, order, decisions) = (graph.blocks.len(), graph.order.clone(), graph.decisions.len());
     let made = make(graph, (&levels, &rows), candidate, all);
     if made.is_none() {
         graph.blocks.truncate(blocks);
         graph.order = order;
+        graph.decisions.truncate(decisions);
     }
     made
 }
@@ -145,43 +158,75 @@ fn make(graph: &mut Graph, (levels, rows): (&[Level], &Rows), candidate: &Candid
     let steps = guards.check(outer)?;
     guards.check_iterations_are_apart(outer)?;
     let initial_values = guards.initial_values();
-    let steps = graph.constant(steps)?.checked_mul(outermost.iterations).filter(|steps| *steps < 1 << 24)?;
-    let steps = graph.add_constant(Scalar::I64, steps);
+    let steps = graph.constant(steps)?;
+    let i64 = Ty::Scalar(Scalar::I64);
+    let first = |id: NodeId| initial_values.get(&id).copied().unwrap_or(id);
+    // How often the outermost loop runs, all together, and the steps of that.
+    let (times, total, steps) = match outermost.iterations {
+        Some(times) => {
+            let steps = steps.checked_mul(times).filter(|steps| *steps < MAX_STEPS)?;
+            [times, all, steps].map(|bits| graph.add_constant(Scalar::I64, bits)).into()
+        }
+        None => {
+            let args = [first(outer.bound), first(outer.start[outer.induction])];
+            let times = graph.add_node(checks, Kind::Primitive(Primitive::WrappingSub, Scalar::I64), i64, &args);
+            let most = (MAX_ITERATIONS / all).min(MAX_STEPS / steps.max(1));
+            let most = graph.add_constant(Scalar::I64, most);
+            let check = graph.add_node(checks, Kind::InRange, Ty::Nothing, &[times, most]);
+            graph.nodes[check.index()].exit = Some(exit);
+            let mut product = |bits: u64| {
+                let bits = graph.add_constant(Scalar::I64, bits);
+                graph.add_node(checks, Kind::Primitive(Primitive::WrappingMul, Scalar::I64), i64, &[times, bits])
+            };
+            (times, product(all), product(steps))
+        }
+    };
 
+    // A loop that runs once counts them. What is in it begins where the loops did, and does not need its parameters.
+    let header = graph.add_block();
+    let parameters: Nodes = outer.start.iter().map(|_| graph.parameter(header, i64)).collect();
+    graph.blocks[checks].terminator =
+        Terminator::Jump(Branch { target: header, args: outer.start.clone(), ..Branch::default() });
+    graph.blocks[checks].preheader_exit = Some(state);
     let body = graph.add_block();
-    graph.blocks[checks].terminator = Terminator::Jump(Branch { target: body, ..Branch::default() });
-    graph.blocks[checks].preheader_exit = None;
     let uncounted = super::vector_loop::count(graph, body, steps);
-    graph.exits[uncounted.0 as usize].fallback = Some(enter.clone());
     // Each loop around runs once, and the candidate as often as all together.
     let mut bounds = Vec::new();
-    for (nest, iterations) in
-        levels[..levels.len() - 1].iter().map(|level| (&level.nest, 1)).chain([(&candidate.nest, all)])
-    {
-        let start = graph.constant(nest.start[nest.induction])?;
-        let bound = start.checked_add(iterations.checked_mul(nest.step)?).filter(|bound| *bound < 1 << 31)?;
-        bounds.push((nest.header, graph.add_constant(Scalar::I64, bound)));
+    for Level { nest, .. } in &levels[..levels.len() - 1] {
+        let after_first = graph.constant(nest.start[nest.induction])?.checked_add(nest.step)?;
+        bounds.push((nest.header, graph.add_constant(Scalar::I64, after_first)));
     }
+    if candidate.nest.step != 1 || graph.constant(candidate.nest.start[candidate.nest.induction])? != 0 {
+        return None;
+    }
+    bounds.push((candidate.nest.header, total));
     let mut builder = RowsBuilder::new(graph, rows, &initial_values, 1, body, state);
     builder.set_bounds(bounds);
     let (_, preheader) = builder.build(outer, &outer.start, candidate.nest.header)?;
     let last = builder.block();
-    let parameters = graph.blocks[outer.header].parameters.clone();
-    let times = graph.add_constant(Scalar::I64, outermost.iterations);
     let mut after = Nodes::new();
-    for (index, parameter) in parameters.iter().enumerate() {
+    for (index, parameter) in graph.blocks[outer.header].parameters.clone().iter().enumerate() {
         let by = addend(graph, *parameter, outer.next[index])?;
-        let i64 = Ty::Scalar(Scalar::I64);
         let grows = graph.add_node(last, Kind::Primitive(Primitive::WrappingMul, Scalar::I64), i64, &[by, times]);
         let sum = Kind::Primitive(Primitive::WrappingAdd, Scalar::I64);
         after.push(graph.add_node(last, sum, i64, &[outer.start[index], grows]));
     }
-    graph.blocks[last].terminator = Terminator::Jump(Branch { target: remainder, args: after, ..Branch::default() });
+    let exit_block = graph.add_block();
+    let outs: Nodes = outer.start.iter().map(|_| graph.parameter(exit_block, i64)).collect();
+    let truth = Kind::Primitive(Primitive::LtS, Scalar::I64);
+    let test = graph.add_node(header, truth, Ty::Truth, &[parameters[outer.induction], first(outer.bound)]);
+    let out = Branch { target: exit_block, args: parameters, ..Branch::default() };
+    graph.exits[uncounted.0 as usize].fallback = Some(out.clone());
+    graph.blocks[header].terminator = Terminator::Branch(test, [Branch { target: body, ..Branch::default() }, out]);
+    graph.blocks[last].terminator = Terminator::Jump(Branch { target: header, args: after, ..Branch::default() });
+    graph.blocks[exit_block].terminator =
+        Terminator::Jump(Branch { target: remainder, args: outs, ..Branch::default() });
     let at = graph.order.iter().position(|block| *block == outer.preheader)?;
     let made: Vec<BlockIndex> = graph.blocks.indices().skip(checks.index()).chain([remainder]).collect();
     graph.order.splice(at + 1..at + 1, made);
 
-    let collapsed = Candidate::new(graph, preheader, candidate.largest)?;
+    note(graph, &candidate.nest, Decision::Collapsed { loops: levels.len(), iterations: all });
+    let collapsed = Candidate::new(graph, preheader, candidate.largest).ok()?;
     let vectors = if candidate.nest.is_outer() { VECTORS_AROUND_LOOPS } else { VECTORS };
     vectorise(graph, &collapsed, Surroundings::Jammed { vectors }, None)?;
     graph.blocks[outer.preheader].terminator =
