@@ -95,6 +95,36 @@ def print_distributions(distributions):
         print(f"{family:<12} {one['kernels']:>7}{cells}  {one['good']:>8.0%} {one['bearable']:>8.0%}")
 
 
+def print_worst(results, count=10):
+    print(f"\nThe worst {min(count, len(results))}:")
+    for name, result in sorted(results.items(), key=lambda item: -item[1]["ratio"])[:count]:
+        print(f"{result['ratio']:>7.2f}x {duration(result['bytecode_ns']):>11} {duration(result['native_ns']):>11}  {name}")
+
+
+def sums_of(entries, results):
+    """For each network the sum of its kernels, as often as it runs each; none where some were not measured."""
+    sums, incomplete = {}, set()
+    for entry in entries:
+        for network, count in entry.get("runs", {}).items():
+            result = results.get(entry["name"])
+            if result is None:
+                incomplete.add(network)
+                continue
+            one = sums.setdefault(network, {"kernels": 0, "bytecode_ns": 0.0, "native_ns": 0.0})
+            one["kernels"] += count
+            one["bytecode_ns"] += count * result["bytecode_ns"]
+            one["native_ns"] += count * result["native_ns"]
+    for one in sums.values():
+        one["ratio"] = one["bytecode_ns"] / one["native_ns"]
+    return {network: one for network, one in sums.items() if network not in incomplete}
+
+
+def print_sums(sums):
+    print(f"\n{'network':<14} {'kernels':>7} {'ratio':>8} {'bytecode':>11} {'native':>11}")
+    for network, one in sums.items():
+        print(f"{network:<14} {one['kernels']:>7} {one['ratio']:>7.2f}x {duration(one['bytecode_ns']):>11} {duration(one['native_ns']):>11}")
+
+
 def print_slower(results, baseline):
     """What became slower than the baseline, and how all of it moved."""
     shared = {name: (baseline[name], result) for name, result in results.items() if name in baseline}
@@ -142,7 +172,7 @@ def main():
     if arguments.limit and arguments.limit < len(entries):
         entries = [entries[index * len(entries) // arguments.limit] for index in range(arguments.limit)]
 
-    others, results, failures = Others(), {}, {}
+    others, results, failures, sums = Others(), {}, {}, {}
     for count, entry in enumerate(entries, start=1):
         name = entry["name"]
         if sys.stderr.isatty():
@@ -177,6 +207,10 @@ def main():
         distributions["all"] = distribution([result["ratio"] for result in results.values()])
         print_kernels(results)
         print_distributions(distributions)
+        print_worst(results)
+        sums = sums_of(entries, results)
+        if sums:
+            print_sums(sums)
     for name, failure in failures.items():
         print(f"\nnot measured: {name}: {failure}")
     differing = {name: result["difference"] for name, result in results.items() if result["difference"]}
@@ -188,7 +222,7 @@ def main():
     if share is not None:
         print(f"\nOther processes used {share:.0%} of the machine meanwhile.")
     if arguments.json:
-        report = {"clock": arguments.clock, "distribution": distributions, "results": results, "failures": failures, "others": share}
+        report = {"clock": arguments.clock, "distribution": distributions, "networks": sums, "results": results, "failures": failures, "others": share}
         arguments.json.write_text(json.dumps(report, indent=1) + "\n")
     sys.exit(1 if failures or differing else 0)
 

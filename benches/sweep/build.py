@@ -3,7 +3,8 @@
 
 TOOLS is the bin folder of an environment with the IREE tools (3.13.0); FOLDER gets the sources, the modules and the inputs. What is up to date
 is not compiled again. `benches/compare_sweep.py` measures what is in FOLDER. With `--seed`, the kernels are drawn (`drawn.py`) instead of those
-of the table, so that a figure is not one of kernels that were in sight while the compiler was worked on.
+of the table, so that a figure is not one of kernels that were in sight while the compiler was worked on. With `--networks`, they are those of
+well-known networks (`network_shapes.py`), whole.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import sys
 import time
 
 from drawn import drawn
+from network_shapes import NETWORKS, networks
 from table import table
 
 sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent / "models"))
@@ -75,6 +77,7 @@ def main():
     parser.add_argument("tools", type=pathlib.Path, help="bin folder of an environment with the IREE tools")
     parser.add_argument("folder", type=pathlib.Path, help="where everything is written")
     parser.add_argument("--family", action="append", help="kernels whose family begins so; may be repeated")
+    parser.add_argument("--networks", nargs="*", choices=NETWORKS, help="the kernels of these networks (default: of all), instead of the table")
     parser.add_argument("--seed", type=int, help="draw the kernels with this seed, instead of the table")
     parser.add_argument("--count", type=int, default=200, help="kernels to draw (default: 200)")
     parser.add_argument("--work", type=int, default=2_000_000, help="operations of a drawn kernel at most, about (default: 2000000)")
@@ -85,7 +88,11 @@ def main():
     folder = arguments.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     version = subprocess.run([str(arguments.tools / "iree-compile"), "--version"], capture_output=True, text=True).stdout + machine()
-    kernels = table() if arguments.seed is None else drawn(arguments.seed, arguments.count, arguments.work)
+    runs = {}
+    if arguments.networks is not None:
+        kernels, runs = networks(arguments.networks or list(NETWORKS))
+    else:
+        kernels = table() if arguments.seed is None else drawn(arguments.seed, arguments.count, arguments.work)
     listed = [kernel for kernel in kernels if not arguments.family or kernel.family.startswith(tuple(arguments.family))]
     start, entries, failures, compiled = time.monotonic(), [], [], 0
     for kernel in listed:
@@ -94,6 +101,9 @@ def main():
             source.write_text(kernel.text)
         inputs = [write_input(folder, one) for one in kernel.inputs]
         entries.append({"name": kernel.name, "family": kernel.family, "element": kernel.element, "inputs": inputs, "modules": {}})
+        counts = {network: counts[kernel.name] for network, counts in runs.items() if kernel.name in counts}
+        if counts:
+            entries[-1]["runs"] = counts
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         work = [(entry, processor, pool.submit(compile_kernel, arguments.tools, version, folder, kernel, processor)) for entry, kernel in zip(entries, listed) for processor in PROCESSORS]
         for count, (entry, processor, future) in enumerate(work, start=1):

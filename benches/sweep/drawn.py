@@ -1,6 +1,6 @@
 """Kernels that nobody chose: `drawn(seed, count, work)` draws families, layouts, element types and extents.
 
-Extents are log-uniform from 1, half of them odd, and an innermost extent is below 8 as often as not. `work` bounds the operations of a
+Extents are log-uniform from 1, half of them odd; an innermost one is from 1 to 7 as often as larger. `work` bounds the operations of a
 kernel, so that what runs them slowly ends; extents shrink until it holds. The same seed draws the same kernels everywhere.
 """
 
@@ -42,15 +42,25 @@ class Draw:
 
     def extent(self, high: int) -> int:
         """Log-uniform from 1 to `high`, half of them odd."""
-        value = min(high, int(math.exp(self.generator.random() * math.log(high + 1))))
-        return value - 1 if value > 1 and value % 2 == 0 and self.often(0.5) else value
+        parity = self.generator.randrange(2) if high > 1 else 1
+        while True:
+            value = min(high, int(math.exp(self.generator.random() * math.log(high + 1))))
+            if value % 2 == parity:
+                return value
+
+    def innermost(self, high: int) -> int:
+        """From 1 to 7 as often as larger."""
+        if self.often(0.5):
+            return self.generator.randint(1, 7)
+        while True:
+            value = self.extent(high)
+            if value > 7:
+                return value
 
     def shape(self, low: int, high: int, times: int = 1) -> Shape:
         """Between `low` and `high` axes, with room for `times` operations on each element."""
-        extents = [self.extent(4096) for _ in range(self.generator.randint(low, high))]
-        if self.often(0.5):
-            extents[-1] = self.generator.randint(1, 7)
-        return tuple(self.fit(extents, times))
+        extents = [self.extent(4096) for _ in range(self.generator.randint(low, high) - 1)]
+        return tuple(self.fit([*extents, self.innermost(4096)], times))
 
     def fit(self, extents: list[int], times: int = 1) -> list[int]:
         """Halves the largest extent until the work holds."""
@@ -61,7 +71,7 @@ class Draw:
 
 
 def product(d: Draw) -> Kernel:
-    m, n, inner, batch = d.fit([d.extent(512), d.extent(512) if d.often(0.5) else d.generator.randint(1, 7), d.extent(1024), d.extent(8)])
+    m, n, inner, batch = d.fit([d.extent(512), d.innermost(512), d.extent(1024), d.extent(8)])
     element = d.one("f32", "f32", "f64", "i8", "i32")
     weights = element == "f32" and d.often(0.3)
     return k.product(d.one("nn", "nt", "tn", "tt"), m, n, inner, 0 if batch == 1 or weights else batch, weights, element, relu=weights and d.often(0.5))
@@ -71,8 +81,11 @@ def convolution(d: Draw) -> Kernel:
     layout, axes = d.one("nchw", "nhwc"), d.one(1, 2, 2, 2)
     size, stride, dilation = d.generator.randint(1, 5), d.one(1, 1, 2, 3), d.one(1, 1, 1, 2)
     depthwise = axes == 2 and d.often(0.25)
-    sides = [d.extent(64) for _ in range(axes)]
-    *sides, depth, channels, batch = d.fit([*sides, d.extent(128), 1 if depthwise else d.extent(128), d.extent(4)], size**axes)
+    # Rows are innermost, or channels.
+    first = layout == "nchw"
+    sides = [*(d.extent(64) for _ in range(axes - 1)), d.innermost(64) if first else d.extent(64)]
+    depth, channels = (d.extent(128) if first or not depthwise else d.innermost(128)), (d.extent(128) if first else d.innermost(128))
+    *sides, depth, channels, batch = d.fit([*sides, depth, 1 if depthwise else channels, d.extent(4)], size**axes)
     pad = None if size % 2 and d.often(0.5) else 0
     border = (dilation * (size - 1)) // 2 if pad is None else 0
     # The filter fits at least once.
@@ -82,10 +95,11 @@ def convolution(d: Draw) -> Kernel:
 
 
 def pooling(d: Draw) -> Kernel:
-    size, kind = d.generator.randint(1, 5), d.one("max", "mean")
-    height, width, depth, batch = d.fit([d.extent(96), d.extent(96), d.extent(256), d.extent(4)], size * size)
+    layout, size, kind = d.one("nchw", "nhwc"), d.generator.randint(1, 5), d.one("max", "mean")
+    width, depth = (d.innermost(96), d.extent(256)) if layout == "nchw" else (d.extent(96), d.innermost(256))
+    height, width, depth, batch = d.fit([d.extent(96), width, depth, d.extent(4)], size * size)
     image = (max(height, size), max(width, size), depth)
-    return k.pooling(d.one("nchw", "nhwc"), kind, batch, image, size, d.generator.randint(1, 3), element="f32" if kind == "mean" or d.often(0.7) else "i8")
+    return k.pooling(layout, kind, batch, image, size, d.generator.randint(1, 3), element="f32" if kind == "mean" or d.often(0.7) else "i8")
 
 
 def reduction(d: Draw) -> Kernel:
@@ -152,6 +166,9 @@ def formula(d: Draw, operands: str, element: str) -> str:
                 value = step(f"{d.one(*known(UNARY), *(ROUNDING if is_exact else ()))} {value}")
         elif other:
             value = step(f"{d.one(*INTEGER)} {value}, {other}")
+        elif element == "i8":
+            # Portable bytecode for shifts and divisions of narrow integers, as the compiler writes it, gives other numbers than its machine code.
+            value = step(f"{d.one(*INTEGER)} {value}, {step(f'constant {d.generator.randint(1, 7)}')}")
         else:
             value = step(f"{d.one(*BY_CONSTANT)} {value}, {step(f'constant {d.generator.randint(1, 7)}')}")
     return "; ".join(parts)

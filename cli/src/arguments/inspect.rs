@@ -35,7 +35,7 @@ pub struct DumpArguments {
     #[arg(value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub pretty: bool,
     /// Show the machine code of functions, and of kernels in portable bytecode, next to their ops; or the compiler's
-    /// graph.
+    /// graph, or what became of loops.
     #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["output", "format"])]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "code")]
     pub jit: Option<JitOutput>,
@@ -48,6 +48,8 @@ pub enum JitOutput {
     Code,
     /// The graph after the passes of the compiler, for its developers.
     Graph,
+    /// What became of each loop: which vectors it has, or why it has none.
+    Why,
 }
 
 /// The one module of a command.

@@ -1,5 +1,5 @@
 //! Listings of machine code: the JIT's code of functions next to their ops, for `vireo dump --jit`; and its graphs of
-//! functions, for `--jit=graph`.
+//! functions, for `--jit=graph`, and the first lines of these, for `--jit=why`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -31,6 +31,7 @@ pub fn functions(module: &Module, names: Names<'_>, ordinals: &[usize], what: Ji
         let text = match what {
             JitOutput::Code => function(module, names, *ordinal)?,
             JitOutput::Graph => graph(module, names, *ordinal)?,
+            JitOutput::Why => decisions(&graph(module, names, *ordinal)?),
         };
         if let Some(bar) = &bar {
             bar.done(length(*ordinal));
@@ -44,7 +45,7 @@ pub fn functions(module: &Module, names: Names<'_>, ordinals: &[usize], what: Ji
 pub fn comment(what: JitOutput) -> &'static str {
     match what {
         JitOutput::Code => "//",
-        JitOutput::Graph => ";",
+        JitOutput::Graph | JitOutput::Why => ";",
     }
 }
 
@@ -55,6 +56,11 @@ fn graph(module: &Module, names: Names<'_>, ordinal: usize) -> Result<String> {
     let graph = module.compiler_graph(ordinal)?;
     let graph = graph.unwrap_or_else(|| "; no machine code: the interpreter executes it\n".to_string());
     Ok(format!("; vm.func @{name}{}\n{graph}", signature(function.convention())))
+}
+
+/// The comments before a graph: the function, and what became of its loops.
+fn decisions(graph: &str) -> String {
+    graph.lines().take_while(|line| line.starts_with(';')).map(|line| format!("{line}\n")).collect()
 }
 
 /// Function `ordinal`: under each op its instructions, with the values they make and where those are.

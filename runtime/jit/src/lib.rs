@@ -250,9 +250,10 @@ impl Plan {
         Some(self.compile(&LinkTargets::default())?.code.len())
     }
 
-    /// The text of its graph after the passes (`ir/text`).
+    /// The text of its graph after the passes (`ir/text`), after comments that say what became of its loops.
     pub fn graph(&self) -> String {
-        Text(&self.graph).to_string()
+        let decisions = self.graph.decisions.iter().map(|(pc, decision)| format!("; loop at op {pc}: {decision}\n"));
+        decisions.chain([Text(&self.graph).to_string()]).collect()
     }
 
     /// The listing of the machine code. It is not linked: addresses of the interpreter are zero.

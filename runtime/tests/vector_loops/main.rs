@@ -1,5 +1,5 @@
-//! Vectorised loops on both tiers: random nests of them (`nests`, `program`, `products`, `moves`, `wide`), which loops
-//! become vectors (`shape`), what several iterations share (`rows`), loops that divide what they count with (`strips`),
+//! Vectorised loops on both tiers: random nests of them (`nests`, `program`, `products`, `moves`, `short_rows`, `wide`),
+//! which loops become vectors (`shape`), what several iterations share (`rows`), loops that divide what they count with (`strips`),
 //! loops of bytes (`bytes`), their fuel (`fuel`), and nests that are drawn to leave their buffers, over memory with
 //! inaccessible pages around it (`hostile`).
 
@@ -13,6 +13,7 @@ mod products;
 mod program;
 mod rows;
 mod shape;
+mod short_rows;
 #[path = "../support/skip.rs"]
 mod skip;
 mod strips;

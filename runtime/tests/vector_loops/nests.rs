@@ -13,6 +13,7 @@ use super::has_lanes;
 use super::moves::moves;
 use super::products::product;
 use super::program::{LENGTH, Random, product_of_strides, program};
+use super::short_rows::short_rows;
 use super::skip::{Need, skipped};
 use super::wide::widened;
 
@@ -170,6 +171,32 @@ fn random_products_of_strides_leave_memory_as_the_interpreter_does() {
 fn random_nests_that_move_their_stores_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
     run(|random, _| moves(random), number("VIREO_FIRST", 0), nests(150));
+}
+
+#[test]
+fn random_short_rows_leave_memory_as_the_interpreter_does() {
+    verify_between_passes();
+    run(|random, _| short_rows(random), number("VIREO_FIRST", 0), nests(300));
+    let write = |random: &mut Random, wide: &mut Random| widened(&short_rows(random), Some(wide));
+    run(write, number("VIREO_FIRST", 0), nests(150));
+}
+
+/// How many of the first programs have a loop that became one with those around it.
+#[test]
+fn many_random_short_rows_become_one_loop() {
+    if !has_lanes(8) {
+        return skipped(Need::Processor("avx2"), "there are no vectors of eight lanes");
+    }
+    let collapses = |number: &u64| {
+        let mut random = Random(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        let bytes = assemble(&short_rows(&mut random)).expect("it is a program");
+        let mut module = Module::from_bytes(&bytes).expect("it is a module");
+        module.set_code_shape(CodeShape { osr_entries: false, ..CodeShape::default() });
+        let graph = module.compiler_graph(0).expect("it is a function").unwrap_or_default();
+        graph.lines().any(|line| line.starts_with("; loop") && line.contains("one loop with"))
+    };
+    let count = (0..100).filter(collapses).count();
+    assert!(count >= 15, "only {count} of a hundred programs");
 }
 
 #[test]

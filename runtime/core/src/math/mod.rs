@@ -10,9 +10,12 @@
 //! end. Results are at most 0.5001 units in the last place away from the true value: the nearest `f32`, except where
 //! the true value is almost in the middle between two. `vmvx` kernels use the same `exp` and `log`.
 //!
-//! All other functions, and those for `f64`, are correctly rounded: [`exact`].
+//! All other functions, and those for `f64`, are correctly rounded: [`exact`]. Six of those for `f32` have vector code,
+//! too: it approximates in `f64`, and calls the function for one value where that does not decide which `f32` is
+//! nearest.
 
 pub mod exact;
+pub mod nearest;
 pub mod scalar;
 #[cfg(target_arch = "x86_64")]
 pub mod vector;

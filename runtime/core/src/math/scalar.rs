@@ -266,3 +266,169 @@ fn without_sign<F: Floats>(x: F) -> F {
 fn with_sign_of<F: Floats>(x: F, sign: F) -> F {
     x.or(sign.and(F::all(SIGN)))
 }
+
+// Approximations of functions that are correctly rounded. They are within `DOUBT` of the true value, relative to it, or
+// not a number where they are not known to be. Coefficients are those of the power series.
+
+/// More than the relative error of each of the functions below: of the terms that are left out, which is below 2^-44,
+/// and of roundings, which are a few of 2^-53.
+pub const DOUBT: f64 = 1.0 / (1u64 << 42) as f64;
+
+/// `sin(r) / r` in powers of r^2.
+const SINE: [f64; 8] = [
+    1.0,
+    -1.0 / 6.0,
+    1.0 / 120.0,
+    -1.0 / 5040.0,
+    1.0 / 362_880.0,
+    -1.0 / 39_916_800.0,
+    1.0 / 6_227_020_800.0,
+    -1.0 / 1_307_674_368_000.0,
+];
+
+/// `cos(r)` in powers of r^2.
+const COSINE: [f64; 8] = [
+    1.0,
+    -1.0 / 2.0,
+    1.0 / 24.0,
+    -1.0 / 720.0,
+    1.0 / 40_320.0,
+    -1.0 / 3_628_800.0,
+    1.0 / 479_001_600.0,
+    -1.0 / 87_178_291_200.0,
+];
+
+/// `(exp(r) - 1) / r`: the first terms, and the others divided by r^8.
+const POWER: [f64; 8] = [1.0, 1.0 / 2.0, 1.0 / 6.0, 1.0 / 24.0, 1.0 / 120.0, 1.0 / 720.0, 1.0 / 5040.0, 1.0 / 40_320.0];
+const POWER_REST: [f64; 4] = [1.0 / 362_880.0, 1.0 / 3_628_800.0, 1.0 / 39_916_800.0, 1.0 / 479_001_600.0];
+
+/// `atanh(s) / s` in powers of s^2.
+const AREA_TANGENT: [f64; 8] = [1.0, 1.0 / 3.0, 1.0 / 5.0, 1.0 / 7.0, 1.0 / 9.0, 1.0 / 11.0, 1.0 / 13.0, 1.0 / 15.0];
+
+/// Half of pi in three parts, of which the first two have 33 bits.
+const HALF_PI: [f64; 3] = [
+    f64::from_bits(0x3FF9_21FB_5440_0000),
+    f64::from_bits(0x3DD0_B461_1A60_0000),
+    f64::from_bits(0x3BA3_198A_2E03_7073),
+];
+/// Below this an angle is so few quarters of a circle that products with parts of half of pi are exact.
+const MOST_ANGLE: f64 = 1e6;
+/// The functions that are about x near zero have the value x below this.
+const TINY: f64 = 1e-30;
+
+/// The sine of an angle, `quarters` of a circle further.
+#[inline(always)]
+fn circular<F: Floats>(x: F, quarters: f64) -> F {
+    let shifted = x.multiply_add(F::all(std::f64::consts::FRAC_2_PI), F::all(ROUND));
+    let multiple = shifted - F::all(ROUND);
+    let r = multiple.multiply_add(F::all(-HALF_PI[0]), x);
+    let r = multiple.multiply_add(F::all(-HALF_PI[1]), r);
+    let r = multiple.multiply_add(F::all(-HALF_PI[2]), r);
+    let square = r * r;
+    let (sine, cosine) = (r * polynomial(&SINE, square), polynomial(&COSINE, square));
+    let quarters = shifted + F::all(quarters);
+    let is_odd = low_bit(quarters, 1);
+    let sign = F::all(1.0) - low_bit(quarters, 2);
+    let result = sign * is_odd.if_less(F::all(1.0), sine, cosine);
+    without_sign(x).if_less(F::all(MOST_ANGLE), result, F::all(f64::NAN))
+}
+
+/// A bit of the integer in the low bits, as a number: 0, or `bit`.
+#[inline(always)]
+fn low_bit<F: Floats>(x: F, bit: u64) -> F {
+    x.and(F::all(f64::from_bits(bit))).or(F::all(INTEGER)) - F::all(INTEGER)
+}
+
+/// A result, but x itself where that is so near to zero that the nearest float is x.
+#[inline(always)]
+fn unless_tiny<F: Floats>(x: F, result: F) -> F {
+    without_sign(x).if_less(F::all(TINY), x, result)
+}
+
+/// The sine, where an angle is below a million.
+#[inline(always)]
+pub fn sin<F: Floats>(x: F) -> F {
+    unless_tiny(x, circular(x, 0.0))
+}
+
+/// The cosine, where an angle is below a million.
+#[inline(always)]
+pub fn cos<F: Floats>(x: F) -> F {
+    circular(x, 1.0)
+}
+
+/// exp(r) - 1 for |r| up to half of ln 2.
+#[inline(always)]
+fn small_power<F: Floats>(r: F) -> F {
+    let r2 = r * r;
+    let r4 = r2 * r2;
+    let rest = linear(&POWER_REST, 2, r).multiply_add(r2, linear(&POWER_REST, 0, r));
+    r * rest.multiply_add(r4 * r4, polynomial(&POWER, r))
+}
+
+/// 2 to the power of x.
+#[inline(always)]
+pub fn exp2<F: Floats>(x: F) -> F {
+    // Beyond these the result is infinite or zero.
+    let x = x.at_most(140.0).at_least(-160.0);
+    let shifted = x + F::all(ROUND);
+    let r = (x - (shifted - F::all(ROUND))) * F::all(LN_2);
+    (small_power(r) + F::all(1.0)).add_bits(shifted.bits_to_exponent())
+}
+
+/// e to the power of x, less 1.
+#[inline(always)]
+pub fn expm1<F: Floats>(x: F) -> F {
+    // Beyond these the result is infinite or -1.
+    let bounded = x.at_most(90.0).at_least(-60.0);
+    let shifted = bounded.multiply_add(F::all(LOG2_E), F::all(ROUND));
+    let multiple = shifted - F::all(ROUND);
+    let r = multiple.multiply_add(F::all(-SHORT_LN_2), bounded);
+    let r = multiple.multiply_add(F::all(-(LN_2 - SHORT_LN_2)), r);
+    let power = F::all(1.0).add_bits(shifted.bits_to_exponent());
+    unless_tiny(x, power.multiply_add(small_power(r), power - F::all(1.0)))
+}
+
+/// The exponent of a positive number, and the rest, which lies between the square roots of 1/2 and 2, less 1.
+#[inline(always)]
+fn split_log<F: Floats>(x: F) -> (F, F) {
+    const EXPONENT: f64 = f64::from_bits(u64::MAX << MANTISSA_BITS);
+    const ONE_OVER_SQRT_HALF: f64 = f64::from_bits(1f64.to_bits() - std::f64::consts::FRAC_1_SQRT_2.to_bits());
+    let shifted = x.add_bits(F::all(ONE_OVER_SQRT_HALF));
+    let exponent = shifted.exponent_to_bits().or(F::all(INTEGER)) - F::all(INTEGER + EXPONENT_BIAS);
+    let f = x.subtract_bits(shifted.and(F::all(EXPONENT))).add_bits(F::all(1.0)) - F::all(1.0);
+    (exponent, f)
+}
+
+/// log(1 + f), where that lies between half of ln 2 and its negation.
+#[inline(always)]
+fn small_log<F: Floats>(f: F) -> F {
+    let s = f / (f + F::all(2.0));
+    (s + s) * polynomial(&AREA_TANGENT, s * s)
+}
+
+/// What a logarithm is of numbers at the ends of its range: `x`, where `result` is for positive finite ones.
+#[inline(always)]
+fn with_ends<F: Floats>(x: F, result: F) -> F {
+    let (zero, infinity) = (F::all(0.0), F::all(f64::INFINITY));
+    let result = x.if_less(infinity, result, x);
+    zero.if_less(x, result, x.if_less(zero, F::all(f64::NAN), x - infinity))
+}
+
+/// The logarithm to base 2.
+#[inline(always)]
+pub fn log2<F: Floats>(x: F) -> F {
+    let (exponent, f) = split_log(x);
+    with_ends(x, small_log(f).multiply_add(F::all(LOG2_E), exponent))
+}
+
+/// The natural logarithm of a number and 1.
+#[inline(always)]
+pub fn log1p<F: Floats>(x: F) -> F {
+    let sum = x + F::all(1.0);
+    let (exponent, f) = split_log(sum);
+    // The sum may have been rounded.
+    let f = without_sign(exponent).if_less(F::all(0.5), x, f);
+    let result = exponent.multiply_add(F::all(LN_2), small_log(f));
+    unless_tiny(x, with_ends(sum, result))
+}

@@ -165,7 +165,18 @@ unsafe fn run_pair(code: PairFunction, values: &mut [f32]) {
 /// The lanes of a vector hold values from all over, so that none can depend on its neighbours.
 #[cfg(target_arch = "x86_64")]
 fn compare_lanes(samples: &[f32]) {
-    let functions = [(Function::Exp, exp as One), (Function::Log, log), (Function::Tanh, tanh), (Function::Erf, erf)];
+    let functions = [
+        (Function::Exp, exp as One),
+        (Function::Log, log),
+        (Function::Tanh, tanh),
+        (Function::Erf, erf),
+        (Function::Sin, nearest::sin),
+        (Function::Cos, nearest::cos),
+        (Function::Exp2, nearest::exp2),
+        (Function::Expm1, nearest::expm1),
+        (Function::Log1p, nearest::log1p),
+        (Function::Log2, nearest::log2),
+    ];
     for (function, one) in functions {
         for lanes in [8, 16] {
             if vector::code(function, lanes).is_none() {

@@ -23,6 +23,18 @@ pub enum Function {
     Tanh,
     /// The error function.
     Erf,
+    /// The sine.
+    Sin,
+    /// The cosine.
+    Cos,
+    /// 2 to a power.
+    Exp2,
+    /// e to a power, less 1.
+    Expm1,
+    /// The natural logarithm of the operand and 1.
+    Log1p,
+    /// The logarithm to base 2.
+    Log2,
 }
 
 /// Vector code of a function for 8 or 16 lanes. It takes the vector in the first vector register and returns it there,
@@ -80,6 +92,12 @@ pub(super) fn variants(function: Function, lanes: usize) -> impl Iterator<Item =
         Function::Log => x16::log,
         Function::Tanh => x16::tanh,
         Function::Erf => x16::erf,
+        Function::Sin => x16::sin,
+        Function::Cos => x16::cos,
+        Function::Exp2 => x16::exp2,
+        Function::Expm1 => x16::expm1,
+        Function::Log1p => x16::log1p,
+        Function::Log2 => x16::log2,
     };
     of_eight.chain(has_avx512.then_some(VectorFunction::Sixteen(sixteen)))
 }
@@ -96,6 +114,12 @@ fn eight_variants(function: Function) -> impl Iterator<Item = (OfVector<__m256>,
         Function::Log => (x8_fused::LOG, x8::LOG),
         Function::Tanh => (x8_fused::TANH, x8::TANH),
         Function::Erf => (x8_fused::ERF, x8::ERF),
+        Function::Sin => (x8_fused::SIN, x8::SIN),
+        Function::Cos => (x8_fused::COS, x8::COS),
+        Function::Exp2 => (x8_fused::EXP2, x8::EXP2),
+        Function::Expm1 => (x8_fused::EXPM1, x8::EXPM1),
+        Function::Log1p => (x8_fused::LOG1P, x8::LOG1P),
+        Function::Log2 => (x8_fused::LOG2, x8::LOG2),
     };
     let fused = (has_avx2 && is_x86_feature_detected!("fma")).then_some(fused);
     fused.into_iter().chain(has_avx2.then_some(eight))
@@ -239,18 +263,67 @@ unsafe fn narrow(low: __m256d, high: __m256d) -> __m256 {
     unsafe { _mm256_set_m128(_mm256_cvtpd_ps(high), _mm256_cvtpd_ps(low)) }
 }
 
+/// The functions for one value.
+mod one {
+    pub(super) use super::super::nearest::{cos, exp2, expm1, log1p, log2, sin};
+    pub(super) use super::super::{erf, exp, log, tanh};
+}
+
+/// The vector of two halves, of which all lanes are results.
+#[inline(always)]
+unsafe fn finish([low, high]: [__m256d; 2], _: __m256, _: fn(f32) -> f32) -> __m256 {
+    // SAFETY: the caller has AVX.
+    unsafe { narrow(low, high) }
+}
+
+/// The vector of two halves that approximate: `one` gives the lanes for which that does not decide the nearest float.
+#[inline(always)]
+unsafe fn decided([low, high]: [__m256d; 2], of: __m256, one: fn(f32) -> f32) -> __m256 {
+    // SAFETY: the caller has AVX.
+    unsafe {
+        let doubt = _mm256_set1_pd(scalar::DOUBT);
+        let [low_doubt, high_doubt] = [_mm256_mul_pd(low, doubt), _mm256_mul_pd(high, doubt)];
+        let least = narrow(_mm256_sub_pd(low, low_doubt), _mm256_sub_pd(high, high_doubt));
+        let most = narrow(_mm256_add_pd(low, low_doubt), _mm256_add_pd(high, high_doubt));
+        let open = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_NEQ_UQ>(least, most));
+        // The sum has the sign of a zero, which the difference has not.
+        if open == 0 {
+            return most;
+        }
+        let (mut lanes, mut operands) = ([0f32; 8], [0f32; 8]);
+        _mm256_storeu_ps(lanes.as_mut_ptr(), most);
+        _mm256_storeu_ps(operands.as_mut_ptr(), of);
+        decide(&mut lanes, &operands, open as u32, one);
+        _mm256_loadu_ps(lanes.as_ptr())
+    }
+}
+
+/// Computes the lanes that are open.
+#[cold]
+#[inline(never)]
+fn decide(lanes: &mut [f32], operands: &[f32], open: u32, one: fn(f32) -> f32) {
+    for (number, (lane, operand)) in lanes.iter_mut().zip(operands).enumerate() {
+        if open >> number & 1 != 0 {
+            *lane = one(*operand);
+        }
+    }
+}
+
 macro_rules! functions {
     ($($module:ident: $features:literal, $fused:literal;)*) => {$(
         #[doc = concat!("8 lanes, with ", $features, ".")]
         mod $module {
-            use super::{OfVector, PairFunction, Vectors, narrow, scalar, widen};
+            use super::{OfVector, PairFunction, Vectors, decided, finish, scalar, widen};
             use std::arch::x86_64::__m256;
 
-            functions! { $features $fused: exp exp_pair exp_registers EXP, log log_pair log_registers LOG,
+            functions! { $features $fused finish: exp exp_pair exp_registers EXP, log log_pair log_registers LOG,
                 tanh tanh_pair tanh_registers TANH, erf erf_pair erf_registers ERF }
+            functions! { $features $fused decided: sin sin_pair sin_registers SIN, cos cos_pair cos_registers COS,
+                exp2 exp2_pair exp2_registers EXP2, expm1 expm1_pair expm1_registers EXPM1,
+                log1p log1p_pair log1p_registers LOG1P, log2 log2_pair log2_registers LOG2 }
         }
     )*};
-    ($features:literal $fused:literal: $($name:ident $pair:ident $registers:ident $constant:ident),*) => {$(
+    ($features:literal $fused:literal $finish:ident: $($name:ident $pair:ident $registers:ident $constant:ident),*) => {$(
         pub(super) const $constant: (OfVector<__m256>, PairFunction) =
             ($name, PairFunction($registers));
 
@@ -260,8 +333,8 @@ macro_rules! functions {
         unsafe extern "sysv64" fn $name(vector: __m256) -> __m256 {
             // SAFETY: the caller guarantees that the processor has the features and that the vectors may be written.
             unsafe {
-                let Vectors([low, high]) = scalar::$name(Vectors::<2, $fused>(widen(vector)));
-                narrow(low, high)
+                let results = scalar::$name(Vectors::<2, $fused>(widen(vector)));
+                $finish(results.0, vector, super::one::$name)
             }
         }
 
@@ -273,8 +346,8 @@ macro_rules! functions {
             unsafe {
                 let ([a0, a1], [b0, b1]) = (widen(a), widen(b));
                 let Vectors([a0, a1, b0, b1]) = scalar::$name(Vectors::<4, $fused>([a0, a1, b0, b1]));
-                second.write_unaligned(narrow(b0, b1));
-                narrow(a0, a1)
+                second.write_unaligned($finish([b0, b1], b, super::one::$name));
+                $finish([a0, a1], a, super::one::$name)
             }
         }
 
@@ -307,6 +380,29 @@ functions! {
 }
 
 macro_rules! sixteen {
+    (decided: $($name:ident),*) => {$(
+        /// # Safety
+        /// The processor has AVX-512F.
+        #[target_feature(enable = "avx512f")]
+        pub(super) unsafe extern "sysv64" fn $name(vector: __m512) -> __m512 {
+            // SAFETY: a vector has the bits of its lanes.
+            let operands: [f32; 16] = unsafe { std::mem::transmute(vector) };
+            let (mut lanes, mut least) = ([0f32; 16], [0f32; 16]);
+            for lane in 0..16 {
+                let value = scalar::$name(f64::from(operands[lane]));
+                let doubt = value * scalar::DOUBT;
+                (lanes[lane], least[lane]) = ((value + doubt) as f32, (value - doubt) as f32);
+            }
+            // SAFETY: a vector has the bits of its lanes.
+            let vectors: [__m512; 2] = unsafe { [std::mem::transmute(lanes), std::mem::transmute(least)] };
+            let open = _mm512_cmp_ps_mask::<_CMP_NEQ_UQ>(vectors[0], vectors[1]);
+            if open != 0 {
+                decide(&mut lanes, &operands, open.into(), one::$name);
+            }
+            // SAFETY: a vector has the bits of its lanes.
+            unsafe { std::mem::transmute(lanes) }
+        }
+    )*};
     ($($name:ident),*) => {$(
         /// # Safety
         /// The processor has AVX-512F.
@@ -325,7 +421,8 @@ macro_rules! sixteen {
 
 /// 16 lanes, with AVX-512F. The compiler makes vectors of the loops.
 mod x16 {
-    use super::{__m512, scalar};
+    use super::{__m512, _CMP_NEQ_UQ, _mm512_cmp_ps_mask, decide, one, scalar};
 
     sixteen! { exp, log, tanh, erf }
+    sixteen! { decided: sin, cos, exp2, expm1, log1p, log2 }
 }

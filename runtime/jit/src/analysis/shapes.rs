@@ -37,6 +37,8 @@ pub(crate) struct Shapes {
     pub roles: Vec<Role>,
     /// The elements that the loop itself carries, with their stores.
     pub carried: Vec<(Element, Carried)>,
+    /// Whether these are sums of `i32`, which may be reordered.
+    pub sums: bool,
     /// The values that are defined in the loop.
     pub defined: Bits,
     /// The test of the loop, which has no shape: vector loops have a test of their own.
@@ -81,6 +83,7 @@ impl Shapes {
             of: hash::with_room(nest.count_nodes(graph)),
             roles: roles(graph, nest),
             carried: Vec::new(),
+            sums: false,
             defined,
             test: nest.test,
             gathers: false,
@@ -93,6 +96,10 @@ impl Shapes {
             changed: false,
         };
         shapes.carried = shapes.elements(graph, nest)?;
+        shapes.sums = !shapes.carried.is_empty()
+            && !nest.is_outer()
+            && !shapes.roles.contains(&Role::Sequential)
+            && shapes.carried.iter().all(|(element, carried)| is_sum(graph, nest, *element, carried));
         let parameters = &graph.blocks[nest.header].parameters;
         for (parameter, role) in parameters.iter().zip(&shapes.roles) {
             let shape = match role {
@@ -195,7 +202,7 @@ impl Shapes {
                 Effect::Load => {
                     let (element, ..) = access(graph, id)?;
                     if self.carried.iter().any(|(other, _)| *other == element) {
-                        return Some(Some(Shape::Sequential));
+                        return Some(Some(if self.sums { Shape::Varying } else { Shape::Sequential }));
                     }
                     match shapes[1] {
                         Shape::Uniform => Shape::Uniform,
@@ -307,7 +314,7 @@ impl Shapes {
                 _ => return None,
             }
         }
-        self.sequential |= !self.carried.is_empty();
+        self.sequential |= !self.carried.is_empty() && !self.sums;
         if self.sequential && nest.is_outer() {
             return None;
         }
@@ -335,10 +342,11 @@ impl Shapes {
             let is_lanes = self.of.get(&id) == Some(&Shape::Varying);
             any |= is_lanes || primitive.effect() == Effect::Store;
             calls |= is_lanes && primitive.effect() == Effect::Call;
-            gathers |= is_lanes && primitive.effect() == Effect::Load && self.get(node.args[1]) != Shape::Strided(1);
+            let moves = matches!(self.get(*node.args.get(1).unwrap_or(&id)), Shape::Strided(by) if by != 1);
+            gathers |= is_lanes && primitive.effect() == Effect::Load && moves;
         });
         (self.gathers, self.calls, self.any, self.moves_stores) = (gathers, calls, any, moves_stores);
-        let is_lane_by_lane = !self.sequential && !self.roles.contains(&Role::Reduction);
+        let is_lane_by_lane = !self.sequential && !self.sums && !self.roles.contains(&Role::Reduction);
         let mut fits_four = is_lane_by_lane;
         let mut is_wide = self.carried.iter().any(|(_, carried)| carried.of.is_wide());
         nest.for_each_node(graph, &mut |id| {
@@ -350,6 +358,40 @@ impl Shapes {
             self.bytes = ByteLanes::new(graph, nest, &self);
         }
         (fits && any && (!is_wide || fits_four)).then_some(self)
+    }
+}
+
+/// Whether an element that a loop carries is a sum of `i32`: it is loaded once, something is added, and that is stored.
+fn is_sum(graph: &Graph, nest: &LoopNest, element: Element, carried: &Carried) -> bool {
+    let Some((load, store)) = load_and_store(graph, nest, element) else { return false };
+    let value = graph.node(store).args[2];
+    let node = graph.node(value);
+    let adds = match node.kind {
+        Kind::Primitive(Primitive::WrappingAdd, Scalar::I32) => node.args.contains(&load),
+        Kind::Primitive(Primitive::WrappingMulAdd, Scalar::I32) => node.args[2] == load,
+        _ => false,
+    };
+    let mut uses = [0, 0];
+    let mut count = |id: NodeId| {
+        uses[0] += usize::from(id == load);
+        uses[1] += usize::from(id == value);
+    };
+    nest.for_each_node(graph, &mut |id| graph.node(id).args.iter().for_each(|arg| count(*arg)));
+    nest.next.iter().for_each(|id| count(*id));
+    adds && uses == [1, 1] && carried.of == Scalar::I32 && carried.extension.is_none()
+}
+
+/// The only load and the only store of an element in a loop.
+pub(crate) fn load_and_store(graph: &Graph, nest: &LoopNest, element: Element) -> Option<(NodeId, NodeId)> {
+    let (mut loads, mut stores): (SmallVec<[NodeId; 2]>, SmallVec<[NodeId; 2]>) = (SmallVec::new(), SmallVec::new());
+    nest.for_each_node(graph, &mut |id| match access(graph, id) {
+        Some((own, _, true)) if own == element => stores.push(id),
+        Some((own, _, false)) if own == element => loads.push(id),
+        _ => {}
+    });
+    match (&loads[..], &stores[..]) {
+        ([load], [store]) => Some((*load, *store)),
+        _ => None,
     }
 }
 

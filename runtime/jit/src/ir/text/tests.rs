@@ -28,6 +28,7 @@ fn check_round_trip(name: &str, graph: &Graph) {
         inlined_entry,
         folded,
         effort: _,
+        decisions: _,
     } = graph;
     let used = Used::new(graph);
     for (index, node) in read.nodes.iter().enumerate() {

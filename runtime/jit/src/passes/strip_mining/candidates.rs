@@ -12,6 +12,9 @@ const MAX_NODES: usize = 400;
 /// Fewest iterations of a whole strip: those of the shortest vector.
 pub(super) const MIN_STRIP: u64 = 8;
 
+/// Most iterations of a short loop.
+const SHORT: u64 = 32;
+
 /// Starts, bounds and divisors are less than this, so that no sum of a few of them wraps.
 pub(super) const SMALL: u64 = 1 << 31;
 
@@ -62,6 +65,20 @@ impl Before {
 /// Whether the loop of a preheader can be vectorised, and is not known to be short.
 pub(super) fn has_vectors(graph: &Graph, preheader: BlockIndex) -> bool {
     LoopNest::parse(graph, preheader).is_some_and(|nest| is_long(graph, &nest) && Shapes::new(graph, &nest).is_some())
+}
+
+/// Whether the loop of a preheader has nothing in it but a short loop that can be vectorised: rows of that are computed
+/// together, behind the guards of one strip.
+pub(super) fn has_short_vectors(graph: &Graph, preheader: BlockIndex) -> bool {
+    let Some(nest) = LoopNest::parse(graph, preheader) else { return false };
+    let mut loops = nest.body.iter().filter_map(|item| match item {
+        Item::Loop(inner) => Some(inner),
+        Item::Nodes(_) => None,
+    });
+    let (Some(inner), None) = (loops.next(), loops.next()) else { return false };
+    let bounds = (graph.constant(inner.start[inner.induction]), graph.constant(inner.bound));
+    let is_short = matches!(bounds, (Some(start), Some(bound)) if bound.saturating_sub(start) <= SHORT);
+    is_short && Shapes::new(graph, inner).is_some_and(|shapes| !shapes.sequential)
 }
 
 /// Whether a loop is not known to make fewer iterations than the shortest vector has lanes.

@@ -48,7 +48,7 @@ mod strips;
 use crate::analysis::loop_nest::LoopNest;
 use crate::ir::graph::{BlockIndex, Graph, NodeId};
 use crate::processor::features::Features;
-use candidates::{Before, division, has_vectors, is_candidate};
+use candidates::{Before, division, has_short_vectors, has_vectors, is_candidate};
 use strips::split;
 
 /// Most loops of a function that become strips: each takes time in proportion to the whole function.
@@ -103,7 +103,8 @@ fn try_split(graph: &mut Graph, nest: &LoopNest) -> bool {
             Some(split) => {
                 // Corrections of quotients have become dead.
                 super::dce::remove_dead_nodes(graph, true);
-                if has_vectors(graph, split.strip) || (columns.is_none() && !nest.is_outer()) {
+                let is_done = has_vectors(graph, split.strip) || has_short_vectors(graph, split.strip);
+                if is_done || (columns.is_none() && !nest.is_outer()) {
                     return true;
                 }
                 has_strips = true;

@@ -1,12 +1,17 @@
 //! Loops that may be vectorised, and the scalar loops that remain of them.
 
+use super::vector_loop::{mask, transposition};
 use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::analysis::shapes::Shapes;
+use crate::ir::decisions::{Decision, Refusal};
 use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, Graph, Nodes, Terminator};
 use crate::ir::types::Width;
 
 /// Most nodes of a loop that is vectorised, as that multiplies its code.
 const MAX_NODES: usize = 400;
+
+/// Fewest iterations of a loop that becomes a vector.
+const FEWEST: u64 = 2;
 
 pub(super) struct Candidate {
     pub nest: LoopNest,
@@ -21,26 +26,32 @@ pub(super) struct Candidate {
 
 impl Candidate {
     /// The loop after a preheader, on a processor with vectors of `largest`.
-    pub fn new(graph: &Graph, preheader: BlockIndex, largest: Width) -> Option<Candidate> {
-        let nest = LoopNest::parse(graph, preheader)?;
+    pub fn new(graph: &Graph, preheader: BlockIndex, largest: Width) -> Result<Candidate, Refusal> {
+        let nest = LoopNest::parse(graph, preheader).ok_or(Refusal::NotCounted)?;
         let nodes = nest.count_nodes(graph);
         if nodes > MAX_NODES || graph.blocks[nest.header].header_exit.is_none() {
-            return None;
+            return Err(Refusal::TooLarge);
         }
-        if iterations(graph, &nest).is_some_and(|iterations| iterations < Width::Four.lanes()) {
-            return None;
+        let count = iterations(graph, &nest);
+        if count.is_some_and(|count| count < FEWEST) {
+            return Err(Refusal::TooFewIterations);
         }
-        let shapes = Shapes::new(graph, &nest)?;
+        let shapes = Shapes::new(graph, &nest).ok_or(Refusal::NotVectors)?;
         let largest = shapes.largest(largest);
-        if iterations(graph, &nest).is_some_and(|iterations| iterations < largest.min(Width::Eight).lanes()) {
-            return None;
+        // Fewer iterations than the shortest vector has lanes are one vector with a mask.
+        let is_short = count.is_some_and(|count| count < largest.min(Width::Eight).lanes());
+        if is_short && mask::least_width(graph, &nest, &shapes, largest).is_none() {
+            return Err(Refusal::TooFewIterations);
         }
         let class = match (shapes.sequential, shapes.calls, shapes.gathers) {
-            (false, _, false) => 0,
-            (false, _, true) => 1,
-            (true, true, _) => 2,
+            (false, _, false) if !shapes.sums => 0,
+            // A transposition takes little more than loads, but there is none with a mask.
+            (false, _, true) if !shapes.sums && !is_short && has_rows(graph, &nest, &shapes) => 1,
+            (false, _, false) => 2,
+            (false, _, true) => 3,
+            (true, true, _) => 4,
             // Sequential values take as long as before, and without vector calls there is little to gain elsewhere.
-            (true, false, _) => return None,
+            (true, false, _) => return Err(Refusal::Sequential),
         };
         let mut blocks = vec![nest.preheader];
         let mut loops = 0;
@@ -51,8 +62,19 @@ impl Candidate {
                 Item::Loop(_) => None,
             }));
         });
-        Some(Candidate { nest, shapes, rank: (class, loops), blocks, nodes, largest })
+        Ok(Candidate { nest, shapes, rank: (class, loops), blocks, nodes, largest })
     }
+}
+
+/// Whether an inner loop loads rows that are transposed: the vectors of four iterations take the registers that more
+/// lanes would need.
+pub(super) fn has_rows(graph: &Graph, nest: &LoopNest, shapes: &Shapes) -> bool {
+    let mut found = false;
+    nest.for_each_loop(&mut |inner| {
+        let is_inner = inner.header != nest.header;
+        found |= is_inner && !transposition::transposable(graph, shapes, inner).is_empty();
+    });
+    found
 }
 
 /// The number of iterations of a loop, if it is constant.
@@ -60,6 +82,14 @@ pub(super) fn iterations(graph: &Graph, nest: &LoopNest) -> Option<u64> {
     let (start, bound) = (graph.constant(nest.start[nest.induction])?, graph.constant(nest.bound)?);
     let distance = (bound as i64).saturating_sub(start as i64);
     Some(u64::try_from(distance).map_or(0, |distance| distance.div_ceil(nest.step)))
+}
+
+/// Notes what became of a loop.
+pub(super) fn note(graph: &mut Graph, nest: &LoopNest, decision: Decision) {
+    if let Some(exit) = graph.blocks[nest.header].header_exit {
+        let pc = graph.exit(exit).pc;
+        graph.decisions.push((pc, decision));
+    }
 }
 
 /// The preheader of a scalar loop that does what a faster one before it leaves.

@@ -2,12 +2,13 @@
 
 use smallvec::SmallVec;
 
-use super::candidate::{Candidate, Remainder, iterations};
+use super::candidate::{Candidate, Remainder, has_rows, iterations, note};
 use super::factor::{Factor, Surroundings};
 use super::guards::Guards;
 use super::live_outs::{self, Users};
-use super::vector_loop::{VectorLoop, mask, transposition};
+use super::vector_loop::{VectorLoop, mask};
 use crate::analysis::shapes::Role;
+use crate::ir::decisions::Decision;
 use crate::ir::graph::{BlockIndex, Branch, Graph, Terminator};
 use crate::ir::hash::Table;
 use crate::ir::per_block::BlockSet;
@@ -81,10 +82,11 @@ pub(super) fn vectorise(
     surroundings: Surroundings,
     users: Option<&Users>,
 ) -> Option<()> {
-    let blocks = graph.blocks.len();
+    let (blocks, decisions) = (graph.blocks.len(), graph.decisions.len());
     let made = make(graph, candidate, surroundings, users);
     if made.is_none() {
         graph.blocks.truncate(blocks);
+        graph.decisions.truncate(decisions);
     }
     made
 }
@@ -121,10 +123,15 @@ fn make(graph: &mut Graph, candidate: &Candidate, surroundings: Surroundings, us
     let iterations =
         iterations(graph, nest).map(|iterations| iterations - u64::from(!nest.is_top_tested && !skips_remainder));
     let masks = mask::least_width(graph, nest, shapes, largest).filter(|_| skips_remainder);
-    let has_rows = has_rows(graph, candidate);
+    let has_rows = has_rows(graph, nest, shapes);
     let unrolled = *nodes <= MAX_UNROLLED_NODES && !shapes.sequential && !has_rows;
     let surroundings = if has_rows { surroundings.with_one_vector() } else { surroundings };
     let (factors, leaves_some) = factors(largest, (unrolled, shapes.bytes.is_some()), masks, surroundings, iterations);
+    if factors.is_empty() {
+        return None;
+    }
+    let loops = factors.iter().map(|factor| (factor.iterations(), factor.is_masked)).collect();
+    note(graph, nest, Decision::Vectors(loops));
     for factor in factors {
         let vector_loop =
             VectorLoop { nest, shapes, initial_values: &initial_values, factor, steps, exit: state, skips_remainder };
@@ -180,17 +187,6 @@ fn remove_blocks(graph: &mut Graph, dead: &BlockSet) {
         content.terminator = Terminator::Open;
         (content.preheader_exit, content.header_exit) = (None, None);
     }
-}
-
-/// Whether an inner loop loads rows that are transposed: the vectors of four iterations take the registers that more
-/// lanes would need.
-fn has_rows(graph: &Graph, candidate: &Candidate) -> bool {
-    let mut found = false;
-    candidate.nest.for_each_loop(&mut |inner| {
-        let is_inner = inner.header != candidate.nest.header;
-        found |= is_inner && !transposition::transposable(graph, &candidate.shapes, inner).is_empty();
-    });
-    found
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@
 //! (`unroll_and_jam`). The pipeline runs this once, before LICM.
 
 mod candidate;
+mod collapse;
 mod factor;
 mod guards;
 mod live_outs;
@@ -22,10 +23,11 @@ mod loop_sequence;
 mod unroll_and_jam;
 mod vector_loop;
 
+use crate::ir::decisions::{Decision, Refusal};
 use crate::ir::graph::{BlockIndex, Graph};
 use crate::ir::per_block::BlockSet;
 use crate::processor::features::Features;
-use candidate::Candidate;
+use candidate::{Candidate, note};
 use factor::Surroundings;
 use live_outs::Users;
 use loop_sequence::vectorise;
@@ -40,8 +42,13 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
     let Some(largest) = features.widths().first() else { return false };
     let preheaders: Vec<BlockIndex> =
         graph.order.iter().copied().filter(|block| graph.blocks[*block].preheader_exit.is_some()).collect();
-    let mut candidates: Vec<Candidate> =
-        preheaders.iter().filter_map(|preheader| Candidate::new(graph, *preheader, *largest)).collect();
+    let mut candidates: Vec<Candidate> = Vec::new();
+    for preheader in preheaders.iter().copied() {
+        match Candidate::new(graph, preheader, *largest) {
+            Ok(candidate) => candidates.push(candidate),
+            Err(refusal) => note_scalar(graph, preheader, refusal),
+        }
+    }
     candidates.sort_by_key(|candidate| candidate.rank);
     // About as many as the vector loops of one candidate have.
     graph.nodes.reserve(candidates.iter().map(|candidate| 4 * candidate.nodes).max().unwrap_or(0));
@@ -57,12 +64,17 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
         }
         // A loop in or around one that is vectorised stays as it is.
         if candidate.blocks.iter().any(|block| taken.contains(*block)) {
+            note(graph, &candidate.nest, Decision::Scalar(Refusal::InAnother));
             continue;
         }
         // The code after a loop that has been vectorised uses other values than before.
-        let again = if count > 0 { Candidate::new(graph, candidate.nest.preheader, *largest) } else { Some(candidate) };
-        let Some(candidate) = again else { continue };
-        let jammed = unroll_and_jam::jam(graph, &candidate, &preheaders);
+        let again = if count > 0 { Candidate::new(graph, candidate.nest.preheader, *largest) } else { Ok(candidate) };
+        let Ok(candidate) = again else { continue };
+        let collapsed = collapse::collapse(graph, &candidate, &preheaders);
+        let jammed = match collapsed {
+            Some(()) => Some(unroll_and_jam::Jammed { leaves_nothing: true }),
+            None => unroll_and_jam::jam(graph, &candidate, &preheaders),
+        };
         users.iter_mut().for_each(|users| users.update(graph));
         // Where a jammed loop does everything, the loop that was there runs only if a guard fails, or near a limit.
         let is_done = jammed.is_some_and(|jammed| jammed.leaves_nothing);
@@ -70,7 +82,17 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
         {
             candidate.blocks.iter().for_each(|block| taken.insert(*block));
             count += 1;
+        } else {
+            note(graph, &candidate.nest, Decision::Scalar(Refusal::NotGuarded));
         }
     }
     count > 0
+}
+
+/// Notes that the loop of a preheader stays as it is.
+fn note_scalar(graph: &mut Graph, preheader: BlockIndex, refusal: Refusal) {
+    if let Some(exit) = graph.blocks[preheader].preheader_exit {
+        let pc = graph.exit(exit).pc;
+        graph.decisions.push((pc, Decision::Scalar(refusal)));
+    }
 }

@@ -12,19 +12,6 @@
 
 use crate::math::exact;
 
-/// More than the relative error of every function of `libm`, which is below 2^-50.
-const DOUBT: f64 = 1.0 / (1u64 << 46) as f64;
-
-/// The `f32` nearest to the true value that `approximate` approximates, unless the rounding is too close to decide;
-/// then the correctly rounded function has to.
-#[inline]
-fn narrow(approximate: f64, exact: impl FnOnce() -> f32) -> f32 {
-    let special = approximate == 0.0 || !approximate.is_finite();
-    let low = (approximate - approximate * DOUBT) as f32;
-    let high = (approximate + approximate * DOUBT) as f32;
-    if low == high || special { approximate as f32 } else { exact() }
-}
-
 /// Functions of one operand, each with the operands for which the result is neither special nor out of range: first
 /// those that are nearly always decided in floats, then the others.
 macro_rules! unary {
@@ -93,19 +80,9 @@ unary! {
 /// The functions on `f32`.
 pub mod single {
     use super::*;
+    use crate::math::nearest::narrow;
+    pub use crate::math::nearest::{atan, cos, exp2, expm1, log1p, log2, log10, sin};
     pub use crate::math::{erf, exp, log, tanh};
-
-    macro_rules! unary {
-        ($($name:ident)*) => {$(
-            #[inline(never)]
-            pub fn $name(x: f32) -> f32 {
-                let x = f64::from(x);
-                narrow(libm::$name(x), || exact::$name(x))
-            }
-        )*};
-    }
-
-    unary! { atan cos sin exp2 expm1 log10 log1p log2 }
 
     #[inline(never)]
     pub fn atan2(y: f32, x: f32) -> f32 {

@@ -21,17 +21,18 @@
 //! element. So nothing in it is checked, an element is the same whichever iteration comes first, and each row adds up
 //! its own sums in the order of the program. The vectoriser calls this for the loops that it takes.
 
-mod rows;
+pub(super) mod rows;
 #[cfg(test)]
 mod tests;
 
-use super::candidate::{Candidate, Remainder, iterations};
+use super::candidate::{Candidate, Remainder, iterations, note};
 use super::factor::Surroundings;
 use super::guards::Guards;
 use super::loop_sequence::vectorise;
 use crate::analysis::loop_nest::{Item, LoopNest};
-use crate::analysis::shapes::{Shape, access};
+use crate::analysis::shapes::{Role, Shape, access};
 use crate::generated::vm::primitive::Primitive;
+use crate::ir::decisions::Decision;
 use crate::ir::graph::{BlockIndex, Branch, Graph, Kind, Nodes, Terminator};
 use crate::ir::types::{Scalar, Ty, Width};
 use rows::{Rows, RowsBuilder};
@@ -49,6 +50,9 @@ fn max_carried(width: Width) -> u64 {
         Width::Four | Width::SixteenBytes | Width::ThirtyTwoBytes | Width::Eight => 8,
     }
 }
+
+/// Most iterations of a loop that is jammed though its rows share no vectors.
+const SHORT: u64 = 32;
 
 /// Most nodes of the loop around, as most of them are copied for each row.
 const MAX_NODES: usize = 100;
@@ -71,9 +75,13 @@ pub(super) struct Jammed {
 /// share vectors. `preheaders` has those of all loops. None if that is not possible, and nothing that is reached has
 /// changed then.
 pub(super) fn jam(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockIndex]) -> Option<Jammed> {
-    if !candidate.nest.is_outer()
+    // Guards of a short loop take as long as its vectors, and those of a jammed one stand for all rows.
+    let is_short = iterations(graph, &candidate.nest).is_some_and(|count| count <= SHORT)
+        && !candidate.shapes.roles.contains(&Role::Reduction);
+    if !(candidate.nest.is_outer() || is_short)
         || candidate.shapes.sequential
-        || candidate.shapes.calls
+        || candidate.shapes.sums
+        || candidate.shapes.calls && !is_short
         || candidate.shapes.moves_stores
         // More lanes save more than rows that share vectors.
         || candidate.shapes.bytes.is_some()
@@ -91,15 +99,16 @@ pub(super) fn jam(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockI
             return None;
         }
         let Some(rows) = Rows::new(graph, &outer) else { continue };
-        if !shares_vectors(graph, candidate, &rows) {
+        if !is_short && !shares_vectors(graph, candidate, &rows) {
             continue;
         }
         let unrolling = unrolling(graph, &outer, candidate)?;
-        let (blocks, order) = (graph.blocks.len(), graph.order.clone());
+        let (blocks, order, decisions) = (graph.blocks.len(), graph.order.clone(), graph.decisions.len());
         let made = make(graph, (&outer, &rows), candidate, unrolling);
         if made.is_none() {
             graph.blocks.truncate(blocks);
             graph.order = order;
+            graph.decisions.truncate(decisions);
         }
         let all = iterations(graph, &outer).filter(|_| outer.is_top_tested);
         let leaves_nothing = all.is_some_and(|all| all.is_multiple_of(unrolling.rows));
@@ -149,7 +158,8 @@ fn unrolling(graph: &Graph, outer: &LoopNest, candidate: &Candidate) -> Option<U
     // only one.
     let fit = iterations(graph, nest).map_or(MAX_VECTORS, |iterations| iterations / largest.lanes());
     let fit = if shapes.gathers { 1 } else { fit.clamp(1, MAX_VECTORS) };
-    let max_carried = max_carried(*largest);
+    // A call saves all vectors.
+    let max_carried = if shapes.calls { 2 } else { max_carried(*largest) };
     // Rows of several vectors share what is splat, and consecutive vectors are in few pages.
     let most = (max_carried / carried).min((max_carried / fit).clamp(FEW_ROWS, MAX_ROWS));
     let rows = match iterations(graph, outer) {
@@ -218,7 +228,8 @@ fn make(
     let made: Vec<BlockIndex> = graph.blocks.indices().skip(checks.index()).chain([remainder]).collect();
     graph.order.splice(at + 1..at + 1, made);
 
-    let jammed = Candidate::new(graph, preheader, candidate.largest)?;
+    note(graph, outer, Decision::Rows { rows: unrolling.rows, vectors: unrolling.vectors });
+    let jammed = Candidate::new(graph, preheader, candidate.largest).ok()?;
     debug_assert_eq!(jammed.shapes.is_wide, candidate.shapes.is_wide, "rows have the same types");
     vectorise(graph, &jammed, Surroundings::Jammed { vectors: unrolling.vectors }, None)?;
     graph.blocks[outer.preheader].terminator =

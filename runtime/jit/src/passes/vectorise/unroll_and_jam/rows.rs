@@ -15,7 +15,7 @@ use crate::ir::types::{Effect, Linear, Scalar, Ty};
 const MAX_PASSES: usize = 8;
 
 /// How the values of a loop differ between its iterations.
-pub(super) struct Rows {
+pub(in super::super) struct Rows {
     /// The values that are defined in the loop.
     pub defined: Bits,
     /// Those that are not the same in all iterations.
@@ -126,7 +126,7 @@ impl Rows {
     }
 
     /// By how much a value is more in each row than in the one before, if that is known.
-    fn stride(&self, id: NodeId) -> Option<u64> {
+    pub fn stride(&self, id: NodeId) -> Option<u64> {
         if self.varies(id) { self.strides.get(&id).copied() } else { Some(0) }
     }
 
@@ -154,7 +154,7 @@ type Copies = SmallVec<[NodeId; 8]>;
 
 /// The builder of the body of a jammed loop. It copies the structure of inner loops once, without checks and without
 /// counting their back edges.
-pub(super) struct RowsBuilder<'a> {
+pub(in super::super) struct RowsBuilder<'a> {
     graph: &'a mut Graph,
     rows: &'a Rows,
     /// The values of nodes in the first iteration, from the guards.
@@ -167,6 +167,8 @@ pub(super) struct RowsBuilder<'a> {
     values: Table<NodeId, Copies>,
     /// The header of a loop whose new preheader is looked for, and that.
     wanted: (BlockIndex, Option<BlockIndex>),
+    /// Other bounds of inner loops, by their headers.
+    bounds: Vec<(BlockIndex, NodeId)>,
 }
 
 impl<'a> RowsBuilder<'a> {
@@ -179,7 +181,13 @@ impl<'a> RowsBuilder<'a> {
         exit: ExitId,
     ) -> RowsBuilder<'a> {
         let wanted = (BlockIndex::NONE, None);
-        RowsBuilder { graph, rows, initial_values, count, block, exit, values: Table::default(), wanted }
+        let (values, bounds) = (Table::default(), Vec::new());
+        RowsBuilder { graph, rows, initial_values, count, block, exit, values, wanted, bounds }
+    }
+
+    /// Gives inner loops with these headers, which have their tests there, other bounds.
+    pub fn set_bounds(&mut self, bounds: Vec<(BlockIndex, NodeId)>) {
+        self.bounds = bounds;
     }
 
     /// Where the body ends.
@@ -300,7 +308,14 @@ impl<'a> RowsBuilder<'a> {
         if inner.is_top_tested {
             self.items(&items[..1], inner.test)?;
             items = &items[1..];
-            let test = self.test(inner.test)?;
+            let test = match self.bounds.iter().find(|(own, _)| *own == inner.header) {
+                Some((_, bound)) => {
+                    let bound = *bound;
+                    let counter = self.value(self.graph.blocks[inner.header].parameters[inner.induction], 0)?;
+                    self.add(Kind::Primitive(Primitive::LtS, Scalar::I64), Ty::Truth, &[counter, bound])
+                }
+                None => self.test(inner.test)?,
+            };
             let body = self.graph.add_block();
             tested = Some((test, body, self.block, self.values.clone()));
             self.block = body;

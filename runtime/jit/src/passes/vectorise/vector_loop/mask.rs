@@ -14,7 +14,8 @@ use crate::processor::lanes;
 
 /// The smallest vectors with which the iterations that are left can be made with a mask, if they can.
 pub(crate) fn least_width(graph: &Graph, nest: &LoopNest, shapes: &Shapes, largest: Width) -> Option<Width> {
-    let are_independent = shapes.roles.iter().all(|role| matches!(role, Role::Induction(_) | Role::Steps(_)));
+    let are_independent =
+        !shapes.sums && shapes.roles.iter().all(|role| matches!(role, Role::Induction(_) | Role::Steps(_)));
     let (mut are_words, mut are_bytes_apart) = (true, false);
     nest.for_each_node(graph, &mut |id| {
         // AVX2 has masks for elements of 32 and 64 bits only.

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use crate::analysis::carried::Carried;
 use crate::analysis::loop_nest::Item;
-use crate::analysis::shapes::{Element, Role, Shape, access};
+use crate::analysis::shapes::{Element, Role, Shape, access, load_and_store};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, Graph, Kind, Node, NodeId, Nodes, Rows, Terminator};
 use crate::ir::hash::{self, Table};
@@ -61,7 +61,13 @@ impl VectorLoop<'_> {
             .then(|| graph.add_node(from, truth, Ty::Truth, &[current[nest.induction], limit]));
         let preheader = if skipped.is_some() { graph.add_block() } else { from };
         for (element, carried) in &self.shapes.carried {
-            entering.push(self.load_element(graph, preheader, *element, carried)?);
+            if self.shapes.sums {
+                let zero = graph.add_constant(Scalar::I32, 0);
+                let zeros = graph.add_node(preheader, Kind::Splat, self.lanes_of(Scalar::I32), &[zero]);
+                entering.extend(std::iter::repeat_n(zeros, vectors));
+            } else {
+                entering.push(self.load_element(graph, preheader, *element, carried)?);
+            }
         }
         let header = graph.add_block();
         let carried_types: Vec<Ty> = entering.iter().map(|id| graph.node(*id).ty).collect();
@@ -102,12 +108,18 @@ impl VectorLoop<'_> {
             at += if *role == Role::Reduction { vectors } else { 1 };
             builder.values.insert(*parameter, value);
         }
-        let carried = &parameters[at..];
+        let carried = if self.shapes.sums { &[] } else { &parameters[at..] };
+        for ((element, _), sums) in self.shapes.carried.iter().zip(parameters[at..].chunks(vectors)) {
+            if self.shapes.sums {
+                let (load, _) = load_and_store(builder.graph, nest, *element)?;
+                builder.values.insert(load, Value::Vectors(SmallVec::from_slice(sums)));
+            }
+        }
         if let Some(left) = left {
             builder.mask_beyond(left);
         }
         builder.items(&nest.body)?;
-        let sequential = builder.sequential_lanes(carried)?;
+        let sequential = if self.shapes.sums { Nodes::new() } else { builder.sequential_lanes(carried)? };
         let mut back: Nodes = Nodes::new();
         let mut sequential_next = sequential.iter().copied();
         for ((parameter, next), role) in own.iter().zip(&nest.next).zip(&self.shapes.roles) {
@@ -139,6 +151,13 @@ impl VectorLoop<'_> {
             }
         }
         back.extend(sequential_next);
+        for (element, _) in self.shapes.carried.iter().filter(|_| self.shapes.sums) {
+            let (_, store) = load_and_store(builder.graph, nest, *element)?;
+            let value = builder.graph.node(store).args[2];
+            for number in 0..vectors {
+                back.push(builder.vector(value, number)?);
+            }
+        }
         let latch = builder.block;
         // The exit of the loop.
         let exit_block = graph.add_block();
@@ -157,23 +176,19 @@ impl VectorLoop<'_> {
             values.push(match role {
                 Role::Induction(_) | Role::Steps(_) | Role::Sequential => outs.next()?,
                 Role::Reduction => {
-                    let mut sum = outs.next()?;
-                    let add = Kind::Lanes(Primitive::WrappingAdd, Scalar::I32);
-                    for other in outs.by_ref().take(vectors - 1) {
-                        sum = graph.add_node(exit_block, add, self.lanes_of(Scalar::I32), &[sum, other]);
-                    }
-                    let i32 = Ty::Scalar(Scalar::I32);
-                    let sum = graph.add_node(exit_block, Kind::SumLanes, i32, &[sum]);
-                    graph.add_node(
-                        exit_block,
-                        Kind::Primitive(Primitive::WrappingAdd, Scalar::I32),
-                        i32,
-                        &[*value, sum],
-                    )
+                    let lanes: SmallVec<[NodeId; 4]> = outs.by_ref().take(vectors).collect();
+                    self.plus_lanes(graph, exit_block, *value, &lanes)?
                 }
             });
         }
-        for ((element, carried), value) in self.shapes.carried.iter().zip(outs) {
+        for (element, carried) in &self.shapes.carried {
+            let value = if self.shapes.sums {
+                let lanes: SmallVec<[NodeId; 4]> = outs.by_ref().take(vectors).collect();
+                let before = self.load_element(graph, exit_block, *element, carried)?;
+                self.plus_lanes(graph, exit_block, before, &lanes)?
+            } else {
+                outs.next()?
+            };
             let (base, index) = self.element_address(graph, *element)?;
             let kind = Kind::Primitive(carried.store, carried.of);
             graph.add_node(exit_block, kind, Ty::Nothing, &[base, index, value]);
@@ -198,6 +213,18 @@ impl VectorLoop<'_> {
         let iterations = graph.add_constant(Scalar::I64, iterations);
         let times = Kind::Primitive(Primitive::WrappingMul, Scalar::I64);
         Some(graph.add_node(block, times, Ty::Scalar(Scalar::I64), &[steps, iterations]))
+    }
+
+    /// The sum of a value and all lanes of vectors.
+    fn plus_lanes(&self, graph: &mut Graph, block: BlockIndex, value: NodeId, lanes: &[NodeId]) -> Option<NodeId> {
+        let (mut sum, others) = (*lanes.first()?, &lanes[1..]);
+        let add = Kind::Lanes(Primitive::WrappingAdd, Scalar::I32);
+        for other in others {
+            sum = graph.add_node(block, add, self.lanes_of(Scalar::I32), &[sum, *other]);
+        }
+        let i32 = Ty::Scalar(Scalar::I32);
+        let sum = graph.add_node(block, Kind::SumLanes, i32, &[sum]);
+        Some(graph.add_node(block, Kind::Primitive(Primitive::WrappingAdd, Scalar::I32), i32, &[value, sum]))
     }
 
     fn lanes_of(&self, of: Scalar) -> Ty {

@@ -1,0 +1,236 @@
+//! Collapsed loops: a short loop and those around it become one, if what they access lies as one row after the other.
+//!
+//! ```text
+//! for i in 0..m:                                     i = 0
+//!   for j in 0..5:                           -->     for j in 0..5 * m:
+//!     out[5*i + j] = max(a[5*i + j], 0)                out[5*i + j] = max(a[5*i + j], 0)
+//! ```
+//!
+//! An index that grows by as much in an iteration of the loop around as in all iterations of the short one together is
+//! the same number in both forms, so each element is computed as before, and vectors of several rows are full. Steps
+//! are counted at once for all iterations. As in a jammed loop, guards stand before it, and the loop that was there
+//! runs if one of them fails, or if the steps are not left. The vectoriser calls this for the loops that it takes.
+
+use smallvec::SmallVec;
+
+use super::candidate::{Candidate, Remainder, iterations, note};
+use super::factor::Surroundings;
+use super::guards::Guards;
+use super::loop_sequence::vectorise;
+use super::unroll_and_jam::rows::{Rows, RowsBuilder};
+use crate::analysis::loop_nest::{Item, LoopNest, addend};
+use crate::analysis::shapes::{Role, Shape, access};
+use crate::generated::vm::primitive::Primitive;
+use crate::ir::decisions::Decision;
+use crate::ir::graph::{BlockIndex, Branch, Graph, Kind, NodeId, Nodes, Terminator};
+use crate::ir::types::{Scalar, Ty};
+
+/// From so many iterations on, a loop has vectors enough.
+const LONG: u64 = 64;
+/// Most iterations of all loops together, so that limits are checked often enough.
+const MAX_ITERATIONS: u64 = 1 << 14;
+/// Most steps that are counted at once.
+const MAX_STEPS: u64 = 1 << 24;
+/// Most loops around.
+const MAX_LEVELS: usize = 4;
+/// Most vectors of an iteration, and of one with loops inside.
+const VECTORS: usize = 4;
+const VECTORS_AROUND_LOOPS: usize = 2;
+
+/// A loop around the candidate that becomes one with it.
+struct Level {
+    nest: LoopNest,
+    /// Not of the outermost one, if its bound is known only when it runs.
+    iterations: Option<u64>,
+}
+
+/// Makes one loop, with vectors, of that of the candidate and those around it, if that is possible and the candidate is
+/// short. None if not, and nothing that is reached has changed then.
+pub(super) fn collapse(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockIndex]) -> Option<()> {
+    let own = iterations(graph, &candidate.nest).filter(|own| *own < LONG)?;
+    if candidate.shapes.sequential
+        || candidate.shapes.sums
+        || candidate.shapes.moves_stores
+        || candidate.shapes.bytes.is_some()
+        || !candidate.nest.is_top_tested
+        || candidate.shapes.roles.contains(&Role::Reduction)
+    {
+        return None;
+    }
+    let mut levels: SmallVec<[Level; MAX_LEVELS]> = SmallVec::new();
+    let mut outermost = None;
+    let mut all = own;
+    // The loops around come before it in the order, the innermost one last.
+    let before = preheaders.iter().rev().skip_while(|preheader| **preheader != candidate.nest.preheader).skip(1);
+    for preheader in before.take(MAX_LEVELS) {
+        let inside = levels.last().map_or(candidate.nest.preheader, |level| level.nest.preheader);
+        let Some((nest, rows)) = level(graph, *preheader, inside, candidate, all) else { break };
+        let known = iterations(graph, &nest);
+        if let Some(known) = known {
+            let Some(product) = all.checked_mul(known).filter(|product| *product <= MAX_ITERATIONS) else { break };
+            all = product;
+        } else if nest.step != 1 || MAX_ITERATIONS / all < 2 {
+            break;
+        }
+        levels.push(Level { nest, iterations: known });
+        outermost = Some(rows);
+        if known.is_none() {
+            break;
+        }
+    }
+    let rows = outermost?;
+    let (blocks, order, decisions) = (graph.blocks.len(), graph.order.clone(), graph.decisions.len());
+    let made = make(graph, (&levels, &rows), candidate, all);
+    if made.is_none() {
+        graph.blocks.truncate(blocks);
+        graph.order = order;
+        graph.decisions.truncate(decisions);
+    }
+    made
+}
+
+/// The loop of a preheader, if there is nothing in it but the loop `inside`, and if all indices of the candidate grow
+/// by as much in one of its iterations as in `inner` iterations of the candidate.
+fn level(
+    graph: &Graph,
+    preheader: BlockIndex,
+    inside: BlockIndex,
+    candidate: &Candidate,
+    inner: u64,
+) -> Option<(LoopNest, Rows)> {
+    let nest = LoopNest::parse(graph, preheader)?;
+    let mut loops = nest.body.iter().filter_map(|item| match item {
+        Item::Loop(own) => Some(own.preheader),
+        Item::Nodes(_) => None,
+    });
+    if loops.next() != Some(inside) || loops.next().is_some() || !nest.is_top_tested {
+        return None;
+    }
+    let own = nest.body.iter().filter_map(|item| match item {
+        Item::Nodes(block) => Some(*block),
+        Item::Loop(_) => None,
+    });
+    for block in own {
+        if graph.blocks[block].nodes.iter().any(|id| access(graph, *id).is_some()) {
+            return None;
+        }
+    }
+    let rows = Rows::new(graph, &nest)?;
+    let mut fits = true;
+    candidate.nest.for_each_node(graph, &mut |id| {
+        fits &= match access(graph, id) {
+            Some(((_, index), ..)) => grows_alike(&rows, candidate, index, inner),
+            None => is_independent(graph, &rows, candidate, id),
+        };
+    });
+    fits.then_some((nest, rows))
+}
+
+/// Whether an index grows by as much in an iteration of the loop around as in so many of the candidate.
+fn grows_alike(rows: &Rows, candidate: &Candidate, index: NodeId, inner: u64) -> bool {
+    let by = match candidate.shapes.get(index) {
+        Shape::Uniform => 0,
+        Shape::Strided(by) => by as u64,
+        Shape::Varying | Shape::Sequential | Shape::Unknown => return false,
+    };
+    rows.stride(index) == Some(by.wrapping_mul(inner))
+}
+
+/// Whether a node depends on the iteration of the loop around by what it loads, or as a part of an index.
+fn is_independent(graph: &Graph, rows: &Rows, candidate: &Candidate, id: NodeId) -> bool {
+    let node = graph.node(id);
+    // Guards take the place of checks, and vector loops have tests of their own.
+    if matches!(node.kind, Kind::InRange) || id == candidate.nest.test || candidate.shapes.get(id) == Shape::Unknown {
+        return true;
+    }
+    let is_part = |arg: &NodeId| rows.varies(*arg) && rows.stride(*arg).is_some();
+    rows.stride(id).is_some() || !node.args.iter().any(is_part)
+}
+
+fn make(graph: &mut Graph, (levels, rows): (&[Level], &Rows), candidate: &Candidate, all: u64) -> Option<()> {
+    let outermost = levels.last()?;
+    let outer = &outermost.nest;
+    let scalar_loop = Remainder::new(graph, outer)?;
+    let exit = scalar_loop.exit_of_guards(graph);
+    let Remainder { block: remainder, state, enter } = scalar_loop;
+    let checks = graph.add_block();
+    let mut guards = Guards::new(graph, &rows.defined, checks, exit);
+    let steps = guards.check(outer)?;
+    guards.check_iterations_are_apart(outer)?;
+    let initial_values = guards.initial_values();
+    let steps = graph.constant(steps)?;
+    let i64 = Ty::Scalar(Scalar::I64);
+    let first = |id: NodeId| initial_values.get(&id).copied().unwrap_or(id);
+    // How often the outermost loop runs, all together, and the steps of that.
+    let (times, total, steps) = match outermost.iterations {
+        Some(times) => {
+            let steps = steps.checked_mul(times).filter(|steps| *steps < MAX_STEPS)?;
+            [times, all, steps].map(|bits| graph.add_constant(Scalar::I64, bits)).into()
+        }
+        None => {
+            let args = [first(outer.bound), first(outer.start[outer.induction])];
+            let times = graph.add_node(checks, Kind::Primitive(Primitive::WrappingSub, Scalar::I64), i64, &args);
+            let most = (MAX_ITERATIONS / all).min(MAX_STEPS / steps.max(1));
+            let most = graph.add_constant(Scalar::I64, most);
+            let check = graph.add_node(checks, Kind::InRange, Ty::Nothing, &[times, most]);
+            graph.nodes[check.index()].exit = Some(exit);
+            let mut product = |bits: u64| {
+                let bits = graph.add_constant(Scalar::I64, bits);
+                graph.add_node(checks, Kind::Primitive(Primitive::WrappingMul, Scalar::I64), i64, &[times, bits])
+            };
+            (times, product(all), product(steps))
+        }
+    };
+
+    // A loop that runs once counts them. What is in it begins where the loops did, and does not need its parameters.
+    let header = graph.add_block();
+    let parameters: Nodes = outer.start.iter().map(|_| graph.parameter(header, i64)).collect();
+    graph.blocks[checks].terminator =
+        Terminator::Jump(Branch { target: header, args: outer.start.clone(), ..Branch::default() });
+    graph.blocks[checks].preheader_exit = Some(state);
+    let body = graph.add_block();
+    let uncounted = super::vector_loop::count(graph, body, steps);
+    // Each loop around runs once, and the candidate as often as all together.
+    let mut bounds = Vec::new();
+    for Level { nest, .. } in &levels[..levels.len() - 1] {
+        let after_first = graph.constant(nest.start[nest.induction])?.checked_add(nest.step)?;
+        bounds.push((nest.header, graph.add_constant(Scalar::I64, after_first)));
+    }
+    if candidate.nest.step != 1 || graph.constant(candidate.nest.start[candidate.nest.induction])? != 0 {
+        return None;
+    }
+    bounds.push((candidate.nest.header, total));
+    let mut builder = RowsBuilder::new(graph, rows, &initial_values, 1, body, state);
+    builder.set_bounds(bounds);
+    let (_, preheader) = builder.build(outer, &outer.start, candidate.nest.header)?;
+    let last = builder.block();
+    let mut after = Nodes::new();
+    for (index, parameter) in graph.blocks[outer.header].parameters.clone().iter().enumerate() {
+        let by = addend(graph, *parameter, outer.next[index])?;
+        let grows = graph.add_node(last, Kind::Primitive(Primitive::WrappingMul, Scalar::I64), i64, &[by, times]);
+        let sum = Kind::Primitive(Primitive::WrappingAdd, Scalar::I64);
+        after.push(graph.add_node(last, sum, i64, &[outer.start[index], grows]));
+    }
+    let exit_block = graph.add_block();
+    let outs: Nodes = outer.start.iter().map(|_| graph.parameter(exit_block, i64)).collect();
+    let truth = Kind::Primitive(Primitive::LtS, Scalar::I64);
+    let test = graph.add_node(header, truth, Ty::Truth, &[parameters[outer.induction], first(outer.bound)]);
+    let out = Branch { target: exit_block, args: parameters, ..Branch::default() };
+    graph.exits[uncounted.0 as usize].fallback = Some(out.clone());
+    graph.blocks[header].terminator = Terminator::Branch(test, [Branch { target: body, ..Branch::default() }, out]);
+    graph.blocks[last].terminator = Terminator::Jump(Branch { target: header, args: after, ..Branch::default() });
+    graph.blocks[exit_block].terminator =
+        Terminator::Jump(Branch { target: remainder, args: outs, ..Branch::default() });
+    let at = graph.order.iter().position(|block| *block == outer.preheader)?;
+    let made: Vec<BlockIndex> = graph.blocks.indices().skip(checks.index()).chain([remainder]).collect();
+    graph.order.splice(at + 1..at + 1, made);
+
+    note(graph, &candidate.nest, Decision::Collapsed { loops: levels.len(), iterations: all });
+    let collapsed = Candidate::new(graph, preheader, candidate.largest).ok()?;
+    let vectors = if candidate.nest.is_outer() { VECTORS_AROUND_LOOPS } else { VECTORS };
+    vectorise(graph, &collapsed, Surroundings::Jammed { vectors }, None)?;
+    graph.blocks[outer.preheader].terminator =
+        Terminator::Guarded([Branch { target: checks, ..Branch::default() }, enter]);
+    graph.blocks[outer.preheader].preheader_exit = None;
+    Some(())
+}
