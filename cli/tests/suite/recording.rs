@@ -5,9 +5,9 @@ use std::path::Path;
 
 use crate::common::{Outcome, folder, model, vireo};
 use serde_json::Value;
-use vireo::replay::format::{PRIVATE_PAYLOAD_TYPE, RecordType};
+use vireo::replay::format::{PRIVATE_PAYLOAD, RecordType};
 use vireo::replay::operations::operation;
-use vireo::replay::payloads::{ExpectedOutputParts, RecordHeader};
+use vireo::replay::payloads::{ExpectedReadParts, RecordHeader};
 use vireo::replay::{Reader, Summary};
 
 /// The records of a capture with their payloads.
@@ -23,8 +23,8 @@ fn records(path: &Path) -> Vec<(RecordHeader, Vec<u8>)> {
 
 /// The results that a capture notes, as bytes.
 fn expected_outputs(records: &[(RecordHeader, Vec<u8>)]) -> Vec<Vec<u8>> {
-    let private = records.iter().filter(|(header, _)| header.payload_type == PRIVATE_PAYLOAD_TYPE);
-    private.map(|(_, payload)| ExpectedOutputParts::read(payload).unwrap().data.to_vec()).collect()
+    let private = records.iter().filter(|(header, _)| header.payload_type == PRIVATE_PAYLOAD);
+    private.map(|(_, payload)| ExpectedReadParts::read(payload).unwrap().data.to_vec()).collect()
 }
 
 /// Runs a program twice with its device recorded, and checks what every capture has to be.

@@ -76,7 +76,7 @@ impl Expected {
             }
             let bytes = reader.payload(&record, u64::MAX).map_err(|error| error.status())?;
             let output = output(&bytes).map_err(|status| {
-                status.context(format!("{}: byte {}", reader.source().name().to_string(), record.payload_offset()))
+                status.context(format!("{}: byte {}", reader.source().name(), record.payload_offset()))
             })?;
             if let (Some(output), Some(before)) = (output, ordinal.checked_sub(1)) {
                 expected.outputs.insert(before, output);

@@ -5,8 +5,8 @@
 //! - [`Recorder`] writes one of what devices are asked to do.
 //! - [`dump()`] shows a capture to people or programs, as `iree-dump-replay` does.
 //! - [`Plan`] is a capture that was read and checked; [`Plan::run`] replays it on devices.
-//! - [`Examined`] says what a capture needs and holds, [`extract()`] takes it apart, [`salvage()`] saves what is whole of
-//!   a damaged one, and [`Expected`] compares a replay with what the host read when the capture was made.
+//! - [`Examined`] says what a capture needs and holds, [`extract()`] takes it apart, [`salvage()`] saves what is whole
+//!   of a damaged one, and [`Expected`] compares a replay with what the host read when the capture was made.
 //! - [`payloads`] and [`operations`] are generated from `spec/replay`.
 //!
 //! Captures are untrusted input: every length and number is checked before it is used, and memory does not

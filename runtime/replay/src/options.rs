@@ -102,7 +102,8 @@ impl FileRemap {
     }
 }
 
-/// What takes the place of executables of a capture, as a flag says it: `ID=PATH`, `ID@FORMAT=PATH`, or `all` for an ID.
+/// The file that takes the place of executables of a capture, as a flag says it: `ID=PATH`, `ID@FORMAT=PATH`, or `all`
+/// for an ID.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubstitutionSource {
     executable: Option<u64>,

@@ -284,7 +284,7 @@ impl Planner {
             _ => return Ok(()),
         }
         self.make(object, id, 0)
-            .map_err(|status| status.context(format!("{}: byte {}", reader.source().name().to_string(), record.offset)))
+            .map_err(|status| status.context(format!("{}: byte {}", reader.source().name(), record.offset)))
     }
 
     fn add_step(&mut self, reader: &mut Reader, record: &Record, operation: &Operation) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Damaged captures under the limits of captures that nobody trusts: each is refused or runs to an end, within its time
+//! Damaged captures under the limits of untrusted captures: each is refused or runs to an end, within its time
 //! and its memory.
 //!
 //! `VIREO_MUTANTS=10000 cargo test --release -p vireo-replay --test mutants` makes as many of each capture.

@@ -443,7 +443,7 @@ fn executable_of(name: &str) -> Vec<u8> {
     panic!("{name} has no executable");
 }
 
-/// Machine code, files, time and memory of captures that nobody trusts.
+/// Machine code, files, time and memory of untrusted captures.
 #[test]
 fn captures_of_strangers_are_held_to_limits() {
     let policy = SecurityPolicy::untrusted();

@@ -2,9 +2,9 @@
 //! tags, libraries of C functions, and the names that C headers have for all of these.
 //!
 //! Constants, codes, handles, layouts and callback types are those of `spec/hal/` and read by [`super::hal`]; this
-//! module adds the kinds that only C APIs need: `types` holds them, `read`, `library`, `call`, `partner`, `table`, `family` and
-//! `header` make them of entries, `check` has the rules. Names are unique across the folder and a type may refer to any
-//! file of it.
+//! module adds the kinds that only C APIs need: `types` holds them, `read`, `library`, `call`, `partner`, `table`,
+//! `family` and `header` make them of entries, `check` has the rules. Names are unique across the folder and a type may
+//! refer to any file of it.
 
 use crate::diag::Diagnostics;
 use crate::entry::Entry;

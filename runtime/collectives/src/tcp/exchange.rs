@@ -112,8 +112,8 @@ fn exchange(
     patience: Patience<'_>,
     on_chunk: impl FnMut(u64, &mut [Vec<u8>]) -> Result<()>,
 ) -> Result<()> {
-    // Buffers of the system, or the places in memory, hold so little, so all can be sent before any are received:
-    // whoever has come to this exchange has read all that was sent before it.
+    // Buffers of the system, or the places in memory, hold so little, so all can be sent before any are received: a
+    // rank that has come to this exchange has read all that was sent before it.
     let fits = |(peer, connection): (usize, &Connection)| {
         outgoing[peer].is_none_or(|outgoing| outgoing.length <= connection.room())
     };

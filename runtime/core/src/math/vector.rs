@@ -394,7 +394,9 @@ macro_rules! sixteen {
                 (lanes[lane], least[lane]) = ((value + doubt) as f32, (value - doubt) as f32);
             }
             // SAFETY: a vector has the bits of its lanes.
-            let vectors: [__m512; 2] = unsafe { [std::mem::transmute(lanes), std::mem::transmute(least)] };
+            let vectors: [__m512; 2] = unsafe {
+                [std::mem::transmute::<[f32; 16], __m512>(lanes), std::mem::transmute::<[f32; 16], __m512>(least)]
+            };
             let open = _mm512_cmp_ps_mask::<_CMP_NEQ_UQ>(vectors[0], vectors[1]);
             if open != 0 {
                 decide(&mut lanes, &operands, open.into(), one::$name);

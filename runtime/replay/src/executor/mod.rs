@@ -54,7 +54,7 @@ pub trait Watch {
     }
 }
 
-/// Nobody looks on.
+/// A replay that is not watched.
 impl Watch for () {}
 
 /// Bytes that the host reads through a mapping.
