@@ -48,7 +48,7 @@ pub enum JitOutput {
     Code,
     /// The graph after the passes of the compiler, for its developers.
     Graph,
-    /// What became of each loop: which vectors it has, or why it has none.
+    /// The fate of each loop: which vectors it has, or why it has none.
     Why,
 }
 

@@ -72,7 +72,7 @@ impl Target {
         Ok(Some(Target { reader, plan, devices, options, counted }))
     }
 
-    /// What the devices did, if that is asked for.
+    /// The profile of the devices, if that is asked for.
     pub fn statistics(&self) -> Option<String> {
         self.counted.as_ref().map(|counted| statistics::text(counted))
     }

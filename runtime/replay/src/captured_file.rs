@@ -49,7 +49,7 @@ impl fmt::Debug for CapturedFile {
     }
 }
 
-/// What a replay may do with files.
+/// Access of a replay to files.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Files<'a> {
     pub(crate) access: FileAccess,
@@ -154,7 +154,7 @@ fn open(path: &Path, head: &FileObject, writable: bool, allowed: FileAccess) -> 
     Ok((file, if writes { MemoryAccess::READ | MemoryAccess::WRITE } else { MemoryAccess::READ }))
 }
 
-/// What differs in the identity of a file, if its identity was taken.
+/// The part of the identity of a file that differs, if its identity was taken.
 #[cfg(unix)]
 fn other_identity(metadata: &fs::Metadata, head: &FileObject) -> Option<&'static str> {
     use std::os::unix::fs::MetadataExt;

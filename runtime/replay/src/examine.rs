@@ -1,5 +1,5 @@
-//! What a capture needs and holds: files that it names, executables and whether they are machine code, bytes of its
-//! program's data; and whether this replay and that of IREE run it.
+//! The needs and the contents of a capture: files that it names, executables and whether they are machine code, bytes
+//! of its program's data; and whether this replay and that of IREE run it.
 
 use vireo_core::limits::MemoryBudget;
 use vireo_core::status::{Result, Status};
@@ -40,7 +40,7 @@ pub struct CapturedExecutable {
     pub bytes: u64,
 }
 
-/// What a capture needs and holds.
+/// The needs and the contents of a capture.
 #[derive(Clone, Debug)]
 pub struct Examined {
     /// Counts of records and files.

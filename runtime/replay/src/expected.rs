@@ -17,7 +17,7 @@ use crate::writer::CaptureWriter;
 /// Bytes of the longest output that is kept as it is: of longer ones there is a digest.
 pub(crate) const LONGEST_OUTPUT: usize = 64 << 10;
 
-/// What the host read.
+/// A read of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Output {
     buffer: u64,
@@ -147,7 +147,7 @@ impl Watch for Expected {
     }
 }
 
-/// What a replay reads, to become the expected outputs of a copy of its capture.
+/// The reads of a replay, to become the expected outputs of a copy of its capture.
 #[derive(Clone, Debug, Default)]
 pub struct Outputs {
     outputs: HashMap<u64, Output>,

@@ -1,4 +1,4 @@
-//! What a capture has in it, as files: executables, files, and the bytes that the host or files gave to buffers.
+//! The contents of a capture as files: executables, files, and the bytes that the host or files gave to buffers.
 
 use vireo_core::status::{Result, Status};
 

@@ -1,4 +1,4 @@
-//! What a replay may use of its environment, what it replaces, and how long it may take.
+//! The options of a replay: what it may use of its environment, what it replaces, and how long it may take.
 
 use std::fmt;
 use std::fs;
@@ -22,7 +22,7 @@ pub enum FileAccess {
     Write,
 }
 
-/// What a replay is held to.
+/// The options of a replay.
 #[derive(Clone, Debug)]
 pub struct ReplayOptions {
     /// Limits of the whole replay. Devices have a budget for memory of their own, which may be the same.
@@ -62,7 +62,7 @@ impl Default for ReplayOptions {
 pub struct FileRemap {
     /// The prefix of paths in the capture.
     pub from: String,
-    /// What takes its place.
+    /// The source that takes its place.
     pub to: String,
 }
 
@@ -155,7 +155,7 @@ pub struct Substitution {
 }
 
 impl Substitution {
-    /// What takes the place of an executable: the last that names it, or else the last for all.
+    /// The source that takes the place of an executable: the last that names it, or else the last for all.
     pub(crate) fn of(substitutions: &[Substitution], executable: u64) -> Option<&Substitution> {
         let named = substitutions.iter().rev().find(|other| other.executable == Some(executable));
         named.or_else(|| substitutions.iter().rev().find(|other| other.executable.is_none()))

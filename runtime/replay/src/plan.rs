@@ -223,7 +223,7 @@ fn failed(reader: &mut Reader, offset: u64, message: impl Into<String>) -> Statu
     reader.source().error(StatusCode::FailedPrecondition, offset, message).status()
 }
 
-/// What is known while records are read.
+/// The state while records are read.
 #[derive(Default)]
 struct Planner {
     bytes: Vec<u8>,

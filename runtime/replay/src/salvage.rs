@@ -10,7 +10,7 @@ use crate::generated::format::FileHeader;
 use crate::reader::Reader;
 use crate::writer::CaptureWriter;
 
-/// What was saved of a capture.
+/// The part of a capture that was saved.
 #[derive(Clone, Debug)]
 pub struct Salvaged {
     /// Whole records.

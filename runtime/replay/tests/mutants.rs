@@ -39,7 +39,7 @@ static ALLOCATOR: Counting = Counting {
 /// Bytes that a capture may use.
 const BUDGET: u64 = 16 << 20;
 
-/// What the runtime may use besides: stacks of calls, which are counted, and what it keeps between replays.
+/// The memory that the runtime may use besides: stacks of calls, which are counted, and what it keeps between replays.
 const BESIDES: usize = 16 << 20;
 
 /// Time that a capture may take, and how much longer it may take to end then.

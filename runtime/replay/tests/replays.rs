@@ -48,7 +48,7 @@ fn devices(names: &[&str], policy: SecurityPolicy) -> Vec<Arc<dyn Device>> {
     names.iter().map(|name| registry.create_device(name).expect("a device of the host")).collect()
 }
 
-/// What the host read, each range once: tools map a result twice.
+/// The ranges that the host read, each once: tools map a result twice.
 #[derive(Default)]
 struct Reads(Vec<(u64, u64, Vec<u8>)>);
 
@@ -502,7 +502,7 @@ fn parts_of_captures_have_names_of_their_own() {
     assert_eq!(parts.get("file-9.bin").map(Vec::len), Some(16), "{:?}", parts.keys());
 }
 
-/// What was whole is there again, whatever the header says of the length.
+/// The records that were whole are there again, whatever the header says of the length.
 #[test]
 fn whole_records_are_saved() {
     let bytes = capture("runs/softmax");

@@ -407,7 +407,7 @@ fn small_log<F: Floats>(f: F) -> F {
     (s + s) * polynomial(&AREA_TANGENT, s * s)
 }
 
-/// What a logarithm is of numbers at the ends of its range: `x`, where `result` is for positive finite ones.
+/// A logarithm at the ends of its range: `x`, where `result` is for positive finite ones.
 #[inline(always)]
 fn with_ends<F: Floats>(x: F, result: F) -> F {
     let (zero, infinity) = (F::all(0.0), F::all(f64::INFINITY));

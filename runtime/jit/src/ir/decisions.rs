@@ -1,10 +1,10 @@
-//! What the vectoriser decided about loops, for `vireo dump --jit=why`. Nothing depends on it.
+//! The decisions of the vectoriser about loops, for `vireo dump --jit=why`. Nothing depends on it.
 
 use std::fmt;
 
 use smallvec::SmallVec;
 
-/// What became of a loop.
+/// The fate of a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
     /// Vector loops, in this order: how many iterations one of each makes, and whether a mask leaves out some.

@@ -527,7 +527,7 @@ pub(crate) struct Graph {
     pub folded: Bits,
     /// The visits that are left for it.
     pub effort: Effort,
-    /// What became of loops, each with the op at which it begins.
+    /// The fates of loops, each with the op at which it begins.
     pub decisions: Vec<(u32, Decision)>,
 }
 

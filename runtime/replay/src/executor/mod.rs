@@ -32,7 +32,7 @@ mod values;
 
 pub(crate) use values::{number, text, words};
 
-/// What looks on while a capture is replayed.
+/// An observer of a replay.
 pub trait Watch {
     /// A scope begins or ends. All that was submitted before has ended.
     fn scope(&mut self, name: &str, begins: bool) {
@@ -44,7 +44,7 @@ pub trait Watch {
         false
     }
 
-    /// What the host reads of a buffer.
+    /// The host reads a range of a buffer.
     ///
     /// # Errors
     /// Whatever ends the replay.
@@ -221,7 +221,7 @@ impl Run<'_> {
         }
     }
 
-    /// What the host mapped for reading, if somebody wants to see it.
+    /// The ranges that the host mapped for reading, if somebody wants to see it.
     fn host_read(&mut self, step: &Step, payload: &[u8], watch: &mut dyn Watch) -> Result<()> {
         let range = BufferRange::read(whole("buffer_range", payload)?);
         let reads = range.memory_access & vireo_hal::MemoryAccess::READ.bits() != 0;
