@@ -46,7 +46,6 @@ const NOT_READ: &[(&str, &str)] = &[
     ("DispatchFlags::BORROW_RESOURCE_LIFETIMES", "a permission: resources are retained all the same"),
     ("ExecuteFlags::BORROW_BINDING_TABLE_LIFETIME", "a permission: buffers are retained all the same"),
     ("SemaphoreFlags", "what a semaphore must be able to do; all can do all of it, and refuse to be exported by name"),
-    ("ExecutableCachingMode::ALIAS_PROVIDED_DATA", "a permission: the bytes are copied where they have to last"),
     ("ExecutableCachingMode::ALLOW_PERSISTENT_CACHING", "a permission: nothing is kept on disk"),
     ("ExecutableCachingMode::ALLOW_OPTIMIZATION", "a permission: executables are code already, or are compiled anyway"),
     ("ExecutableCachingMode::ENABLE_DEBUGGING", "a wish: executables have what the compiler left in them"),
