@@ -17,7 +17,7 @@ const GUIDES: &[(&str, usize)] = &[
     ("docs/gpu_debugging.md", 2),
     ("docs/parameters.md", 4),
     ("docs/profiles.md", 3),
-    ("docs/replay.md", 5),
+    ("docs/replay.md", 4),
     ("examples/README.md", 4),
 ];
 
