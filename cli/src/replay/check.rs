@@ -7,6 +7,7 @@ use serde_json::json;
 use vireo::hal::ExecutableFormat;
 use vireo::replay::Examined;
 
+use super::file;
 use crate::arguments::{RecordsFormat, ReplayCheckArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -15,9 +16,9 @@ use vireo::visible_text::visible;
 
 /// Does what the flags say.
 pub fn check(arguments: &ReplayCheckArguments) -> Result<Exit, Failure> {
-    let mut reader = super::open(&arguments.file)?;
+    let mut reader = file::open(&arguments.file)?;
     let examined = Examined::read(&mut reader, None);
-    let examined = examined.map_err(|status| super::cannot_read(&arguments.file).because(status))?;
+    let examined = examined.map_err(|status| file::cannot_read(&arguments.file).because(status))?;
     let text = match arguments.format {
         RecordsFormat::Text => text(&examined),
         RecordsFormat::Jsonl => format!("{}\n", json(&examined)),

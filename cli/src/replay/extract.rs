@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use vireo::replay::extract as parts_of;
 use vireo::{Status, StatusCode};
 
+use super::file;
 use crate::arguments::ReplayExtractArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -13,9 +14,9 @@ use crate::print::print;
 
 /// Does what the flags say. Names of files are made here of numbers, so none leads out of the folder.
 pub fn extract(arguments: &ReplayExtractArguments) -> Result<Exit, Failure> {
-    let mut reader = super::open(&arguments.file)?;
+    let mut reader = file::open(&arguments.file)?;
     let folder = &arguments.output;
-    fs::create_dir_all(folder).map_err(|error| super::cannot_write(folder).because(error))?;
+    fs::create_dir_all(folder).map_err(|error| file::cannot_write(folder).because(error))?;
     let (mut listing, mut failure) = (String::new(), None);
     let extracted = parts_of(&mut reader, &mut |part| {
         let path = folder.join(part.name);
@@ -27,7 +28,7 @@ pub fn extract(arguments: &ReplayExtractArguments) -> Result<Exit, Failure> {
                 Ok(())
             }
             Err(error) => {
-                failure = Some(super::cannot_write(&path).because(error));
+                failure = Some(file::cannot_write(&path).because(error));
                 Err(Status::new(StatusCode::Aborted, "a file cannot be written"))
             }
         }
@@ -35,7 +36,7 @@ pub fn extract(arguments: &ReplayExtractArguments) -> Result<Exit, Failure> {
     print(&mut io::stdout(), &listing)?;
     match (failure, extracted) {
         (Some(failure), _) => Err(failure),
-        (None, Err(status)) => Err(super::cannot_read(&arguments.file).because(status)),
+        (None, Err(status)) => Err(file::cannot_read(&arguments.file).because(status)),
         (None, Ok(())) => Ok(Exit::Ok),
     }
 }

@@ -3,16 +3,17 @@
 mod benchmark;
 mod check;
 mod extract;
+mod file;
 mod run;
 mod salvage;
 mod target;
 mod verify;
 
 use std::io::{self, BufWriter, Write as _};
-use std::path::Path;
 
-use vireo::replay::{DumpError, DumpFormat, Reader, dump};
+use vireo::replay::{DumpError, DumpFormat, dump};
 
+use self::file::{cannot_read, open};
 use crate::arguments::{Color, RecordsFormat, ReplayCommand, ReplayDumpArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -44,17 +45,4 @@ fn dump_capture(arguments: &ReplayDumpArguments) -> Result<Exit, Failure> {
         DumpError::Read(error) => cannot_read().because(error.status()),
         DumpError::Write(error) => Failure::new(Exit::RunFailure, "cannot write to stdout").because(error),
     })
-}
-
-/// Opens a capture.
-fn open(path: &Path) -> Result<Reader, Failure> {
-    Reader::open(path).map_err(|status| cannot_read(path).because(status))
-}
-
-fn cannot_read(path: &Path) -> Failure {
-    Failure::new(Exit::Usage, format!("cannot read `{}`", path.display()))
-}
-
-fn cannot_write(path: &Path) -> Failure {
-    Failure::new(Exit::RunFailure, format!("cannot write `{}`", path.display()))
 }

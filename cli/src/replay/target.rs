@@ -8,6 +8,7 @@ use vireo::hal::{Device, ExecutionStatistics};
 use vireo::interp::Tier;
 use vireo::replay::{FileAccess, Plan, Reader, ReplayOptions};
 
+use super::file;
 use crate::arguments::ReplayTargetArguments;
 use crate::confine;
 use crate::devices::Drivers;
@@ -45,7 +46,7 @@ impl Target {
             (false, false) => FileAccess::Read,
             (false, true) => FileAccess::Write,
         };
-        let mut reader = super::open(file)?;
+        let mut reader = file::open(file)?;
         let plan = Plan::read(&mut reader, policy.limits.memory.as_ref());
         let plan =
             plan.map_err(|status| Failure::new(Exit::LoadFailure, "cannot replay the capture").because(status))?;

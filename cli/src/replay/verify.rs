@@ -6,6 +6,7 @@ use std::io;
 
 use vireo::replay::{Expected, Outputs};
 
+use super::file;
 use super::target::{Target, cannot_replay};
 use crate::arguments::ReplayVerifyArguments;
 use crate::exit::Exit;
@@ -19,7 +20,7 @@ const MOST_LISTED: usize = 20;
 pub fn verify(arguments: &ReplayVerifyArguments) -> Result<Exit, Failure> {
     // A process that is confined can write to what is open.
     let copy = match &arguments.write_expected {
-        Some(path) => Some((path, File::create(path).map_err(|error| super::cannot_write(path).because(error))?)),
+        Some(path) => Some((path, File::create(path).map_err(|error| file::cannot_write(path).because(error))?)),
         None => None,
     };
     let Some(mut target) = Target::prepare(&arguments.file, &arguments.target)? else { return Ok(Exit::Ok) };
@@ -27,11 +28,11 @@ pub fn verify(arguments: &ReplayVerifyArguments) -> Result<Exit, Failure> {
         let mut outputs = Outputs::default();
         target.plan.run(&target.devices, &target.options, &mut outputs).map_err(cannot_replay)?;
         let written = outputs.write(&mut target.reader, file);
-        written.map_err(|status| super::cannot_write(path).because(status))?;
+        written.map_err(|status| file::cannot_write(path).because(status))?;
         return print(&mut io::stdout(), &format!("{} outputs are expected now\n", outputs.count()));
     }
     let expected = Expected::read(&mut target.reader);
-    let mut expected = expected.map_err(|status| super::cannot_read(&arguments.file).because(status))?;
+    let mut expected = expected.map_err(|status| file::cannot_read(&arguments.file).because(status))?;
     if expected.count() == 0 {
         let failure = Failure::new(Exit::Usage, "the capture has no expected outputs");
         return Err(failure.hint("--write_expected=FILE writes a copy that has those of this replay"));

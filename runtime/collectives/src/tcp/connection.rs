@@ -1,17 +1,15 @@
 //! Connections to peers ([`Connection`]): frames that are read and written before a deadline.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use super::patience::{Patience, SLICE, is_timeout, left};
 use super::shared::SharedMemory;
 use super::wire::{CHUNK, FrameKind, HEADER, MAX_END, header, parse_end, parse_header};
 use crate::perform::try_bytes;
-use crate::status::{Result, Status, StatusCode};
-
-/// How long a thread waits for one peer before it looks at the others, and at whether they have failed.
-pub(super) const SLICE: Duration = Duration::from_millis(20);
+use crate::status::{Result, Status};
 
 /// A connection to a peer. One thread may read it while another one writes to it.
 #[derive(Debug)]
@@ -27,37 +25,6 @@ pub(super) struct Connection {
 
 /// The most bytes of data that always go through the connection.
 const SMALL: usize = 16 << 10;
-
-/// The end of waiting: a deadline, and whether another thread has failed.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Patience<'a> {
-    pub(super) deadline: Instant,
-    pub(super) limit: Duration,
-    pub(super) failed: &'a AtomicBool,
-}
-
-impl Patience<'_> {
-    /// Fails if it is time to.
-    pub(super) fn check(&self, name: &str) -> Result<()> {
-        if self.failed.load(Ordering::Relaxed) {
-            return Err(Status::new(StatusCode::Cancelled, "another rank has failed"));
-        }
-        if Instant::now() < self.deadline {
-            return Ok(());
-        }
-        Err(too_late(self.limit, name))
-    }
-}
-
-/// The failure of a wait for peers that took too long.
-#[cold]
-pub(super) fn too_late(limit: Duration, names: &str) -> Status {
-    Status::new(StatusCode::DeadlineExceeded, format!("collective operations waited {limit:?} for {names}"))
-}
-
-pub(super) fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
-}
 
 impl Connection {
     /// A connection to the peer with this name.
@@ -304,10 +271,4 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(SLICE))?;
     stream.set_write_timeout(Some(SLICE))
-}
-
-/// The failure of a peer that is not there any more.
-#[cold]
-pub(super) fn left(name: &str) -> Status {
-    Status::new(StatusCode::Aborted, format!("{name} has left the group"))
 }

@@ -9,7 +9,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use super::connection::{Connection, Patience};
+use super::connection::Connection;
+use super::patience::Patience;
 use super::wire::{CHUNK, HEADER};
 use crate::agreement::{Facts, operations_of, transfers};
 use crate::element::reduce;

@@ -12,8 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use super::connection::{Connection, Patience, too_late};
+use super::connection::Connection;
 use super::exchange::Mesh;
+use super::patience::{Patience, too_late};
 use super::process::{GroupId, Process, connect};
 use super::shared::Offer;
 use super::wire::{FrameKind, OFFER, Reader, frame};

@@ -9,8 +9,8 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::connection::{Patience, too_late};
 use super::exchange::{self, Mesh};
+use super::patience::{Patience, too_late};
 use super::process::{GroupId, Process, identity, no_thread};
 use super::wire::{FrameKind, MAX_FACTS, end_bytes, facts_bytes, frame, parse_facts};
 use crate::agreement::{Agreed, Facts, agree, split_members};

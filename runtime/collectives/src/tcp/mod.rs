@@ -14,6 +14,7 @@ mod connection;
 mod exchange;
 mod join;
 mod member;
+mod patience;
 mod process;
 #[cfg_attr(not(target_os = "linux"), path = "not_shared.rs")]
 mod shared;

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::fs::File;
 use std::net::TcpStream;
 
-use super::connection::Patience;
+use super::patience::Patience;
 use super::wire::OFFER;
 use crate::status::Result;
 

@@ -12,7 +12,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::connection::{Connection, Patience, SLICE, too_late};
+use super::connection::Connection;
+use super::patience::{Patience, SLICE, too_late};
 use super::wire::{FrameKind, OFFER, Reader, end_bytes, frame};
 use crate::status::{Result, Status, StatusCode};
 

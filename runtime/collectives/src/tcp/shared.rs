@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{MemfdFlags, OFlags, SealFlags, fcntl_add_seals, memfd_create};
 
-use super::connection::{Patience, left};
+use super::patience::{Patience, is_timeout, left};
 use super::wire::{CHUNK, ID, OFFER, Reader};
 use crate::status::{Result, Status, StatusCode};
 
@@ -137,7 +137,7 @@ impl SharedMemory {
             match (&self.returns).read(&mut bytes) {
                 Ok(0) => return Err(left(name)),
                 Ok(count) => returned += count as u64,
-                Err(error) if super::connection::is_timeout(&error) => patience.check(name)?,
+                Err(error) if is_timeout(&error) => patience.check(name)?,
                 Err(error) => return Err(left(name).with_source(error)),
             }
             if returned > written {

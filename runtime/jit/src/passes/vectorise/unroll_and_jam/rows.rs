@@ -15,7 +15,7 @@ use crate::ir::types::{Effect, Linear, Scalar, Ty};
 const MAX_PASSES: usize = 8;
 
 /// How the values of a loop differ between its iterations.
-pub(in super::super) struct Rows {
+pub(crate) struct Rows {
     /// The values that are defined in the loop.
     pub defined: Bits,
     /// Those that are not the same in all iterations.
@@ -154,7 +154,7 @@ type Copies = SmallVec<[NodeId; 8]>;
 
 /// The builder of the body of a jammed loop. It copies the structure of inner loops once, without checks and without
 /// counting their back edges.
-pub(in super::super) struct RowsBuilder<'a> {
+pub(crate) struct RowsBuilder<'a> {
     graph: &'a mut Graph,
     rows: &'a Rows,
     /// The values of nodes in the first iteration, from the guards.
