@@ -68,7 +68,7 @@ pub(super) fn has_vectors(graph: &Graph, preheader: BlockIndex) -> bool {
 }
 
 /// Whether the loop of a preheader has nothing in it but a short loop that can be vectorised: rows of that are computed
-/// together, behind the guards of one strip.
+/// together, after the guards of one strip.
 pub(super) fn has_short_vectors(graph: &Graph, preheader: BlockIndex) -> bool {
     let Some(nest) = LoopNest::parse(graph, preheader) else { return false };
     let mut loops = nest.body.iter().filter_map(|item| match item {

@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 
 use super::candidate::{Candidate, Remainder, iterations, note};
 use super::factor::Surroundings;
+use super::guarded_loop::{GuardedLoop, guard};
 use super::guards::Guards;
 use super::loop_sequence::vectorise;
 use super::unroll_and_jam::rows::{Rows, RowsBuilder};
@@ -22,7 +23,7 @@ use crate::analysis::loop_nest::{Item, LoopNest, addend};
 use crate::analysis::shapes::{Role, Shape, access};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::decisions::Decision;
-use crate::ir::graph::{BlockIndex, Branch, Graph, Kind, NodeId, Nodes, Terminator};
+use crate::ir::graph::{BlockIndex, Graph, Kind, NodeId, Nodes};
 use crate::ir::types::{Scalar, Ty};
 
 /// From so many iterations on, a loop has vectors enough.
@@ -183,13 +184,7 @@ fn make(graph: &mut Graph, (levels, rows): (&[Level], &Rows), candidate: &Candid
     };
 
     // A loop that runs once counts them. What is in it begins where the loops did, and does not need its parameters.
-    let header = graph.add_block();
-    let parameters: Nodes = outer.start.iter().map(|_| graph.parameter(header, i64)).collect();
-    graph.blocks[checks].terminator =
-        Terminator::Jump(Branch { target: header, args: outer.start.clone(), ..Branch::default() });
-    graph.blocks[checks].preheader_exit = Some(state);
-    let body = graph.add_block();
-    let uncounted = super::vector_loop::count(graph, body, steps);
+    let made = GuardedLoop::begin(graph, outer, (checks, state), steps);
     // Each loop around runs once, and the candidate as often as all together.
     let mut bounds = Vec::new();
     for Level { nest, .. } in &levels[..levels.len() - 1] {
@@ -200,7 +195,7 @@ fn make(graph: &mut Graph, (levels, rows): (&[Level], &Rows), candidate: &Candid
         return None;
     }
     bounds.push((candidate.nest.header, total));
-    let mut builder = RowsBuilder::new(graph, rows, &initial_values, 1, body, state);
+    let mut builder = RowsBuilder::new(graph, rows, &initial_values, 1, made.body, state);
     builder.set_bounds(bounds);
     let (_, preheader) = builder.build(outer, &outer.start, candidate.nest.header)?;
     let last = builder.block();
@@ -211,26 +206,12 @@ fn make(graph: &mut Graph, (levels, rows): (&[Level], &Rows), candidate: &Candid
         let sum = Kind::Primitive(Primitive::WrappingAdd, Scalar::I64);
         after.push(graph.add_node(last, sum, i64, &[outer.start[index], grows]));
     }
-    let exit_block = graph.add_block();
-    let outs: Nodes = outer.start.iter().map(|_| graph.parameter(exit_block, i64)).collect();
-    let truth = Kind::Primitive(Primitive::LtS, Scalar::I64);
-    let test = graph.add_node(header, truth, Ty::Truth, &[parameters[outer.induction], first(outer.bound)]);
-    let out = Branch { target: exit_block, args: parameters, ..Branch::default() };
-    graph.exits[uncounted.0 as usize].fallback = Some(out.clone());
-    graph.blocks[header].terminator = Terminator::Branch(test, [Branch { target: body, ..Branch::default() }, out]);
-    graph.blocks[last].terminator = Terminator::Jump(Branch { target: header, args: after, ..Branch::default() });
-    graph.blocks[exit_block].terminator =
-        Terminator::Jump(Branch { target: remainder, args: outs, ..Branch::default() });
-    let at = graph.order.iter().position(|block| *block == outer.preheader)?;
-    let made: Vec<BlockIndex> = graph.blocks.indices().skip(checks.index()).chain([remainder]).collect();
-    graph.order.splice(at + 1..at + 1, made);
+    made.end(graph, outer, first(outer.bound), (last, after), remainder)?;
 
     note(graph, &candidate.nest, Decision::Collapsed { loops: levels.len(), iterations: all });
     let collapsed = Candidate::new(graph, preheader, candidate.largest).ok()?;
     let vectors = if candidate.nest.is_outer() { VECTORS_AROUND_LOOPS } else { VECTORS };
     vectorise(graph, &collapsed, Surroundings::Jammed { vectors }, None)?;
-    graph.blocks[outer.preheader].terminator =
-        Terminator::Guarded([Branch { target: checks, ..Branch::default() }, enter]);
-    graph.blocks[outer.preheader].preheader_exit = None;
+    guard(graph, outer, checks, enter);
     Some(())
 }

@@ -17,6 +17,7 @@
 mod candidate;
 mod collapse;
 mod factor;
+mod guarded_loop;
 mod guards;
 mod live_outs;
 mod loop_sequence;

@@ -27,13 +27,14 @@ mod tests;
 
 use super::candidate::{Candidate, Remainder, iterations, note};
 use super::factor::Surroundings;
+use super::guarded_loop::{GuardedLoop, guard};
 use super::guards::Guards;
 use super::loop_sequence::vectorise;
 use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::analysis::shapes::{Role, Shape, access};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::decisions::Decision;
-use crate::ir::graph::{BlockIndex, Branch, Graph, Kind, Nodes, Terminator};
+use crate::ir::graph::{BlockIndex, Graph, Kind};
 use crate::ir::types::{Scalar, Ty, Width};
 use rows::{Rows, RowsBuilder};
 
@@ -204,36 +205,16 @@ fn make(
     let back = graph.add_constant(Scalar::I64, others.checked_mul(outer.step)?);
     let limit = graph.add_node(checks, Kind::Primitive(Primitive::WrappingSub, Scalar::I64), i64, &[bound, back]);
 
-    let header = graph.add_block();
-    let parameters: Nodes = outer.start.iter().map(|_| graph.parameter(header, i64)).collect();
-    graph.blocks[checks].terminator =
-        Terminator::Jump(Branch { target: header, args: outer.start.clone(), ..Branch::default() });
-    graph.blocks[checks].preheader_exit = Some(state);
-    let body = graph.add_block();
-    let uncounted = super::vector_loop::count(graph, body, steps);
-    let mut builder = RowsBuilder::new(graph, rows, &initial_values, unrolling.rows, body, state);
-    let (next, preheader) = builder.build(outer, &parameters, candidate.nest.header)?;
+    let made = GuardedLoop::begin(graph, outer, (checks, state), steps);
+    let mut builder = RowsBuilder::new(graph, rows, &initial_values, unrolling.rows, made.body, state);
+    let (next, preheader) = builder.build(outer, &made.parameters, candidate.nest.header)?;
     let latch = builder.block();
-    let exit_block = graph.add_block();
-    let outs: Nodes = outer.start.iter().map(|_| graph.parameter(exit_block, i64)).collect();
-    let truth = Kind::Primitive(Primitive::LtS, Scalar::I64);
-    let test = graph.add_node(header, truth, Ty::Truth, &[parameters[outer.induction], limit]);
-    let out = Branch { target: exit_block, args: parameters, ..Branch::default() };
-    graph.exits[uncounted.0 as usize].fallback = Some(out.clone());
-    graph.blocks[header].terminator = Terminator::Branch(test, [Branch { target: body, ..Branch::default() }, out]);
-    graph.blocks[latch].terminator = Terminator::Jump(Branch { target: header, args: next, ..Branch::default() });
-    graph.blocks[exit_block].terminator =
-        Terminator::Jump(Branch { target: remainder, args: outs, ..Branch::default() });
-    let at = graph.order.iter().position(|block| *block == outer.preheader)?;
-    let made: Vec<BlockIndex> = graph.blocks.indices().skip(checks.index()).chain([remainder]).collect();
-    graph.order.splice(at + 1..at + 1, made);
+    made.end(graph, outer, limit, (latch, next), remainder)?;
 
     note(graph, outer, Decision::Rows { rows: unrolling.rows, vectors: unrolling.vectors });
     let jammed = Candidate::new(graph, preheader, candidate.largest).ok()?;
     debug_assert_eq!(jammed.shapes.is_wide, candidate.shapes.is_wide, "rows have the same types");
     vectorise(graph, &jammed, Surroundings::Jammed { vectors: unrolling.vectors }, None)?;
-    graph.blocks[outer.preheader].terminator =
-        Terminator::Guarded([Branch { target: checks, ..Branch::default() }, enter]);
-    graph.blocks[outer.preheader].preheader_exit = None;
+    guard(graph, outer, checks, enter);
     Some(())
 }
