@@ -1,11 +1,14 @@
 //! Profiles of devices: what a wrapped device writes while it runs programs.
 
 use std::io::Cursor;
-use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use vireo::hal::{
-    Device, ProfileCaptureFilter, ProfileCaptureFilterFlags, ProfileSink, ProfilingDataFamilies, ProfilingOptions,
-    QueueAffinity, SemaphoreFlags, Timepoint, create_device,
+    Device, ExecuteFlags, ProfileCaptureFilter, ProfileCaptureFilterFlags, ProfileChunkMetadata, ProfileSink,
+    ProfilingDataFamilies, ProfilingOptions, QueueAffinity, SemaphoreFlags, Timepoint, create_device,
 };
 use vireo::profile::{ProfileFile, ProfiledDevices, Reader, ReportFilter, ReportFormat, dispatch, export, queue};
 use vireo::{Result, Session, StatusCode, inputs};
@@ -148,7 +151,7 @@ fn operations_that_wait_say_so() -> Result<()> {
     let (first, second, failing) = (semaphore()?, semaphore()?, semaphore()?);
     let point = |semaphore: &Arc<dyn vireo::hal::Semaphore>| [Timepoint { semaphore: semaphore.clone(), value: 1 }];
     let submit = |wait: &[Timepoint], signal: &[Timepoint]| {
-        profiled.queue_barrier(QueueAffinity::ANY, wait, signal, vireo::hal::ExecuteFlags::empty())
+        profiled.queue_barrier(QueueAffinity::ANY, wait, signal, ExecuteFlags::empty())
     };
     submit(&point(&first), &point(&second))?;
     submit(&point(&failing), &point(&semaphore()?))?;
@@ -173,6 +176,55 @@ fn operations_that_wait_say_so() -> Result<()> {
     );
     assert!(events[0].2 && events[2].2, "{rows:#?}");
     Ok(())
+}
+
+/// A sink that hands over each chunk of events, and goes on when it is told to.
+#[derive(Debug)]
+struct Slow(Mutex<(Sender<()>, Receiver<()>)>);
+
+impl ProfileSink for Slow {
+    fn begin_session(&self, _: &ProfileChunkMetadata) -> Result<()> {
+        Ok(())
+    }
+
+    fn write(&self, metadata: &ProfileChunkMetadata, _: &[&[u8]]) -> Result<()> {
+        if metadata.content_type.ends_with("queue-events") {
+            let (began, goes_on) = &*self.0.lock().unwrap();
+            began.send(()).expect("the test listens");
+            goes_on.recv().expect("the test answers");
+        }
+        Ok(())
+    }
+
+    fn end_session(&self, _: &ProfileChunkMetadata, _: u32) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn work_ends_while_the_sink_writes() -> Result<()> {
+    let ((began, begins), (goes_on, waits)) = (channel(), channel());
+    let sink: Arc<dyn ProfileSink> = Arc::new(Slow(Mutex::new((began, waits))));
+    let device = ProfiledDevices::new().device(&eager_task());
+    let data_families = ProfilingDataFamilies::QUEUE_EVENTS | ProfilingDataFamilies::HOST_EXECUTION_EVENTS;
+    device.profiling_begin(&ProfilingOptions { data_families, sink: Some(sink), ..ProfilingOptions::default() })?;
+    let line = device.create_semaphore(QueueAffinity::ANY, 0, SemaphoreFlags::DEFAULT)?;
+    let point = |value| [Timepoint { semaphore: line.clone(), value }];
+    device.queue_barrier(QueueAffinity::ANY, &[], &point(1), ExecuteFlags::empty())?;
+    line.wait(1, None)?;
+    // It waits for the host, so a worker ends it, while the sink is stuck.
+    device.queue_barrier(QueueAffinity::ANY, &point(2), &point(3), ExecuteFlags::empty())?;
+    let flush = thread::spawn({
+        let device = device.clone();
+        move || device.profiling_flush()
+    });
+    begins.recv().expect("the sink writes");
+    line.signal(2)?;
+    line.wait(3, Some(Instant::now() + Duration::from_secs(20)))?;
+    goes_on.send(()).expect("the sink waits");
+    flush.join().expect("no panic")?;
+    goes_on.send(()).expect("the sink is there");
+    device.profiling_end()
 }
 
 #[test]

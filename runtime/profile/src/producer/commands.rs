@@ -14,14 +14,11 @@ use vireo_hal::{
 };
 
 use super::executables::{KnownExecutable, ProfiledExecutable, known};
-use crate::generated::format::{CommandOperationType, NONE};
+use crate::generated::format::{
+    COMMAND_DYNAMIC_BINDINGS, COMMAND_EXECUTION_BARRIER, COMMAND_INDIRECT_PARAMETERS, COMMAND_STATIC_BINDINGS,
+    CommandOperationType, NONE,
+};
 use crate::generated::records::CommandOperation;
-
-/// Flags of commands.
-const EXECUTION_BARRIER: u32 = 1;
-const INDIRECT_PARAMETERS: u32 = 2;
-const DYNAMIC_BINDINGS: u32 = 4;
-const STATIC_BINDINGS: u32 = 8;
 
 /// A command buffer as profiles know it.
 #[derive(Debug)]
@@ -104,15 +101,15 @@ impl ProfiledCommandBuffer {
     }
 
     fn keep_barrier(&self) {
-        self.keep(CommandOperationType::BARRIER, false, |operation| operation.flags = EXECUTION_BARRIER);
+        self.keep(CommandOperationType::BARRIER, false, |operation| operation.flags = COMMAND_EXECUTION_BARRIER);
     }
 }
 
 /// The slot of a reference, and the flag for it.
 fn slot(reference: &BufferRef) -> (u32, u32) {
     match &reference.buffer {
-        Some(_) => (NONE, STATIC_BINDINGS),
-        None => (reference.slot, DYNAMIC_BINDINGS),
+        Some(_) => (NONE, COMMAND_STATIC_BINDINGS),
+        None => (reference.slot, COMMAND_DYNAMIC_BINDINGS),
     }
 }
 
@@ -216,7 +213,7 @@ impl ForwardCommandBuffer for ProfiledCommandBuffer {
         operation.workgroup_size = config.workgroup_size;
         operation.flags = bindings.iter().fold(0, |flags, binding| flags | slot(binding).1);
         match is_indirect(flags) {
-            true => operation.flags |= INDIRECT_PARAMETERS,
+            true => operation.flags |= COMMAND_INDIRECT_PARAMETERS,
             false => operation.workgroup_count = config.workgroup_count,
         }
         let Some(known) = known else { return Ok(()) };

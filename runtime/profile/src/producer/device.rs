@@ -16,10 +16,10 @@ use vireo_hal::{
 };
 
 use super::commands::{KnownCommands, ProfiledCommandBuffer, known_commands};
-use super::device_events::{DeviceEvents, Functions};
-use super::executables::{Ids, ProfiledCache, ProfiledExecutable, known};
+use super::device_events::DeviceEvents;
+use super::executables::{Functions, Ids, ProfiledCache, ProfiledExecutable, known};
 use super::metrics::Metrics;
-use super::session::{Place, Session};
+use super::session::{MAX_QUEUES, Place, Session};
 use super::work::{Memory, Submitted, Work};
 use crate::generated::format::{MemoryEventType, QueueEventType};
 
@@ -59,7 +59,7 @@ impl ProfiledDevices {
     /// The device with profiles. It is the next one of the profile.
     pub fn device(&mut self, device: &Arc<dyn Device>) -> Arc<dyn Device> {
         let queues = device.query_i64(QueryCategory::Device.name(), QueryKey::Concurrency.name());
-        let queue_count = queues.ok().and_then(|count| u32::try_from(count).ok()).unwrap_or(1).clamp(1, 64);
+        let queue_count = queues.ok().and_then(|count| u32::try_from(count).ok()).unwrap_or(1).clamp(1, MAX_QUEUES);
         let place = Place { name: device.id().to_string(), ordinal: self.count, queue_count };
         self.count += 1;
         Arc::new(Forward(ProfiledDevice {
@@ -152,6 +152,7 @@ impl ProfiledDevice {
         if device_events.is_some() {
             work.write_submitted();
         }
+        work.session.write_if_full();
         outcome
     }
 }

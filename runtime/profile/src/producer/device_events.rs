@@ -1,39 +1,24 @@
 //! Times that a device measures itself, as events of its queue and of its dispatches. A device says the names of the
 //! functions alone; the submission is the first one of the queue with dispatches of these names.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use vireo_hal::{DispatchTime, ProfilingDataFamilies, SubmissionTime, TimesObserver};
 
-use super::executables::KnownExecutable;
+use super::executables::{Functions, KnownExecutable};
 use super::session::Session;
 use super::work::Submitted;
-use crate::generated::format::{CommandOperationType, NONE, QueueEventType};
+use crate::generated::format::{
+    COMMAND_INDIRECT_PARAMETERS, CommandOperationType, DISPATCH_INDIRECT_PARAMETERS, DISPATCH_OF_COMMAND_BUFFER, NONE,
+    QueueEventType,
+};
 use crate::generated::records::{DispatchEvent, QueueDeviceEvent};
 
 /// Submissions of a queue that are remembered until the device reports them.
 const REMEMBERED: usize = 4096;
-
-/// Functions of executables by their names.
-#[derive(Debug, Default)]
-pub(super) struct Functions(Mutex<HashMap<String, (Arc<KnownExecutable>, u32)>>);
-
-impl Functions {
-    /// Adds those of an executable. Of several with a name the last one counts.
-    pub(super) fn add(&self, known: &Arc<KnownExecutable>) {
-        let mut functions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for (ordinal, info) in (0..).zip(&known.functions) {
-            functions.insert(info.name.clone(), (known.clone(), ordinal));
-        }
-    }
-
-    fn get(&self, name: &str) -> Option<(Arc<KnownExecutable>, u32)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
-    }
-}
 
 /// A dispatch that was submitted.
 #[derive(Clone, Debug)]
@@ -105,8 +90,10 @@ impl DeviceEvents {
                     executable: operation.executable_id,
                     function: operation.function_ordinal,
                     command: operation.command_index,
-                    // Of a command buffer, and whether its size is read from a buffer.
-                    flags: 1 | (operation.flags & 2),
+                    flags: match operation.flags & COMMAND_INDIRECT_PARAMETERS {
+                        0 => DISPATCH_OF_COMMAND_BUFFER,
+                        _ => DISPATCH_OF_COMMAND_BUFFER | DISPATCH_INDIRECT_PARAMETERS,
+                    },
                     count: operation.workgroup_count,
                     size: operation.workgroup_size,
                 });
@@ -135,21 +122,21 @@ impl DeviceEvents {
         pending.push_back(Pending { id: submitted.id, r#type: submitted.r#type, command_buffer, dispatches });
     }
 
-    /// A submission of another session, or of a wrapper that does not know it.
-    fn unknown(&self, submission: u64, reported: &[Reported]) -> Pending {
+    /// A submission of another session, or of a wrapper that does not know it, and the executables that it has.
+    fn unknown(&self, submission: u64, reported: &[Reported]) -> (Pending, Vec<Arc<KnownExecutable>>) {
+        let mut executables = Vec::new();
         let expected = |reported: &Reported| {
             let known = self.functions.get(&reported.name);
             let (executable, function) = known.as_ref().map_or((0, NONE), |(known, ordinal)| (known.id, *ordinal));
-            if let Some((known, _)) = &known {
-                self.session.note_executable(known);
-            }
+            executables.extend(known.map(|(known, _)| known));
             let workgroups = u32::try_from(reported.workgroups).unwrap_or(u32::MAX);
             let (command, flags, size) = (NONE, 0, [0; 3]);
             let (name, count) = (reported.name.clone(), [workgroups, 1, 1]);
             Expected { name, executable, function, command, flags, count, size }
         };
         let dispatches = reported.iter().map(expected).collect();
-        Pending { id: submission, r#type: QueueEventType::EXECUTE, command_buffer: 0, dispatches }
+        let pending = Pending { id: submission, r#type: QueueEventType::EXECUTE, command_buffer: 0, dispatches };
+        (pending, executables)
     }
 }
 
@@ -186,9 +173,13 @@ impl TimesObserver for DeviceEvents {
         };
         drop(queues);
         let is_known = found.is_some();
-        let pending = found.unwrap_or_else(|| self.unknown(time.submission, &reported));
+        let (pending, executables) = match found {
+            Some(pending) => (pending, Vec::new()),
+            None => self.unknown(time.submission, &reported),
+        };
         let place = &self.session.place;
         self.session.add(|events| {
+            executables.into_iter().for_each(|executable| events.names(executable));
             let span = i64::try_from((time.completed.saturating_sub(time.submitted)).as_nanos()).unwrap_or(0);
             let last = (tick(time.completed), now);
             let first = events.ticks.map_or((tick(time.submitted), now.saturating_sub(span)), |(first, _)| first);

@@ -1,7 +1,8 @@
 //! Executables that the wrapper has prepared, with the number and the functions that profiles know them by.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use vireo_core::status::Result;
 use vireo_hal::forward::{ForwardExecutable, ForwardExecutableCache};
@@ -50,7 +51,7 @@ pub(super) struct ProfiledCache {
     pub(super) inner: Arc<dyn ExecutableCache>,
     pub(super) ids: Arc<Ids>,
     /// Those of the device, for what a device says by the names of functions alone.
-    pub(super) all: Arc<super::device_events::Functions>,
+    pub(super) all: Arc<Functions>,
 }
 
 impl ForwardExecutableCache for ProfiledCache {
@@ -93,4 +94,22 @@ impl ForwardExecutable for ProfiledExecutable {
 pub(super) fn known(executable: &Arc<dyn Executable>) -> Option<&Arc<KnownExecutable>> {
     let any: &dyn std::any::Any = &**executable;
     any.downcast_ref::<Forward<ProfiledExecutable>>().map(|forward| &forward.0.known)
+}
+
+/// Functions of executables by their names.
+#[derive(Debug, Default)]
+pub(super) struct Functions(Mutex<HashMap<String, (Arc<KnownExecutable>, u32)>>);
+
+impl Functions {
+    /// Adds those of an executable. Of several with a name the last one counts.
+    pub(super) fn add(&self, known: &Arc<KnownExecutable>) {
+        let mut functions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (ordinal, info) in (0..).zip(&known.functions) {
+            functions.insert(info.name.clone(), (known.clone(), ordinal));
+        }
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<(Arc<KnownExecutable>, u32)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use vireo_core::status::{Result, Status};
 
-use super::session::HostClock;
+use super::host_clock::HostClock;
 use crate::generated::format::{
     BuiltinMetric, DeviceClass, MetricPlotHint, MetricSemantic, MetricUnit, MetricValueKind,
 };

@@ -4,13 +4,15 @@
 //! when, and what a device that measures times itself has measured.
 //!
 //! `device` has the wrapper, `session` what is written and when, `work` the observer of a submission, `commands` and
-//! `executables` what submissions refer to, `device_events` the times of devices, `metrics` those of the machine.
+//! `executables` what submissions refer to, `device_events` the times of devices, `metrics` those of the machine,
+//! `host_clock` the clock of all.
 //! Without a session a call of a queue takes one look more.
 
 mod commands;
 mod device;
 mod device_events;
 mod executables;
+mod host_clock;
 mod metrics;
 mod session;
 mod work;

@@ -1,72 +1,38 @@
 //! A session: the records of events until they are written, and what is written of objects when events first name
-//! them. Events are written at each flush, at the end, and whenever there are many, so memory is bounded.
+//! them. Events are written at each flush, at the end, and by a thread that submits when there are many. Threads that
+//! complete work add events and never wait for the sink; events beyond a bound are counted as dropped.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use vireo_core::glob;
 use vireo_core::status::{Result, Status};
 use vireo_hal::{
-    ProfileCaptureFilter, ProfileCaptureFilterFlags, ProfileChunkMetadata, ProfileSink, ProfilingDataFamilies,
+    ProfileCaptureFilter, ProfileCaptureFilterFlags, ProfileChunkFlags, ProfileChunkMetadata, ProfileSink,
+    ProfilingDataFamilies, QueueAffinity,
 };
 
 use super::commands::KnownCommands;
 use super::executables::KnownExecutable;
+use super::host_clock::HostClock;
 use super::metrics::Metrics;
 use crate::generated::contents::Content;
-use crate::generated::format::{CONTENT_TYPE_PREFIX, NONE};
+use crate::generated::format::{CLOCK_DEVICE_TICK, CLOCK_HOST_BRACKET, CLOCK_HOST_CPU, CONTENT_TYPE_PREFIX, NONE};
 use crate::generated::records::{ClockCorrelation, CommandBuffer, Device, Executable, ExecutableFunction, Queue};
 
-/// Bytes of events of a type that are kept before they are written.
+/// Bytes of events from which on a thread that submits writes them.
 const KEPT_BYTES: usize = 1 << 20;
+/// Bytes of events from which on more are dropped.
+const MOST_BYTES: usize = 16 << 20;
+/// Queues of a device, at most: an affinity has a bit for each.
+pub(super) const MAX_QUEUES: u32 = QueueAffinity::ANY.bits().count_ones();
 
 /// The content type of the records that begin and end a session.
 const SESSION: &str = "session";
 
 /// Numbers sessions of the process, so that objects know which one has their records.
 static SESSIONS: AtomicU64 = AtomicU64::new(0);
-
-/// Moments as the profile has them: nanoseconds of the monotonic clock.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct HostClock {
-    moment: Instant,
-    nanoseconds: i64,
-}
-
-impl HostClock {
-    pub(super) fn new() -> HostClock {
-        let moment = Instant::now();
-        HostClock { moment, nanoseconds: monotonic_nanoseconds() }
-    }
-
-    /// A moment, which may be before the clock was made.
-    pub(super) fn time(&self, moment: Instant) -> i64 {
-        let nanoseconds = |span: std::time::Duration| i64::try_from(span.as_nanos()).unwrap_or(i64::MAX);
-        match moment.checked_duration_since(self.moment) {
-            Some(span) => self.nanoseconds.saturating_add(nanoseconds(span)),
-            None => self.nanoseconds.saturating_sub(nanoseconds(self.moment.duration_since(moment))),
-        }
-    }
-
-    pub(super) fn now(&self) -> i64 {
-        self.time(Instant::now())
-    }
-}
-
-/// Nanoseconds of the clock that `Instant` has, as other tools read it.
-#[cfg(unix)]
-fn monotonic_nanoseconds() -> i64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec)
-}
-
-/// Without such a clock times begin with the session.
-#[cfg(not(unix))]
-fn monotonic_nanoseconds() -> i64 {
-    1
-}
 
 /// The device of a session.
 #[derive(Clone, Debug)]
@@ -81,7 +47,7 @@ pub(super) struct Place {
 impl Place {
     /// The stream of a queue.
     pub(super) fn stream(&self, queue: u32) -> u64 {
-        u64::from(self.ordinal) * 64 + u64::from(queue)
+        u64::from(self.ordinal) * u64::from(MAX_QUEUES) + u64::from(queue)
     }
 }
 
@@ -96,7 +62,20 @@ pub(super) struct Session {
     number: u64,
     submissions: AtomicU64,
     metrics: Option<Metrics>,
+    /// Held while the sink writes, and then taken before `events`.
+    output: Mutex<Output>,
+    /// Never held while the sink writes.
     events: Mutex<Events>,
+    /// Whether there are so many events that they are to be written.
+    is_full: AtomicBool,
+}
+
+/// The output of a session.
+#[derive(Default)]
+struct Output {
+    /// The first failure of the sink, after which nothing is written.
+    failure: Option<Status>,
+    last_clock: u64,
 }
 
 /// Records that are not written yet.
@@ -110,9 +89,11 @@ pub(super) struct Events {
     pub(super) dispatch: BTreeMap<u32, Vec<u8>>,
     /// The first and the last tick of a device, each with a time of the host.
     pub(super) ticks: Option<((u64, i64), (u64, i64))>,
+    /// Executables that events name and that no submission has named.
+    executables: Vec<Arc<KnownExecutable>>,
     last: LastIds,
-    /// The first failure of the sink, after which nothing is written.
-    failure: Option<Status>,
+    /// Calls of [`Session::add`] whose events there was no room for.
+    dropped: u64,
 }
 
 /// The last event of each type.
@@ -123,7 +104,6 @@ struct LastIds {
     memory: u64,
     queue_device: u64,
     dispatch: u64,
-    clock: u64,
 }
 
 impl Events {
@@ -147,9 +127,24 @@ impl Events {
         next(&mut self.last.dispatch)
     }
 
-    fn is_full(&self) -> bool {
+    /// Notes that an event names an executable, which is written before the event.
+    pub(super) fn names(&mut self, executable: Arc<KnownExecutable>) {
+        if !self.executables.iter().any(|other| Arc::ptr_eq(other, &executable)) {
+            self.executables.push(executable);
+        }
+    }
+
+    fn bytes(&self) -> usize {
         let lists = [&self.queue, &self.host_execution, &self.memory, &self.queue_device];
-        lists.into_iter().chain(self.dispatch.values()).any(|list| list.len() >= KEPT_BYTES)
+        lists.into_iter().chain(self.dispatch.values()).map(Vec::len).sum()
+    }
+
+    /// Takes all records out.
+    fn take(&mut self) -> Events {
+        // Numbers of events go on.
+        let Events { last, .. } = self;
+        let last = std::mem::take(last);
+        std::mem::replace(self, Events { last, ..Events::default() })
     }
 }
 
@@ -179,7 +174,9 @@ impl Session {
             number: SESSIONS.fetch_add(1, Ordering::Relaxed) + 1,
             submissions: AtomicU64::new(0),
             metrics,
+            output: Mutex::default(),
             events: Mutex::default(),
+            is_full: AtomicBool::new(false),
         };
         session.sink.begin_session(&session.metadata(SESSION, None))?;
         let ordinal = session.place.ordinal;
@@ -234,24 +231,39 @@ impl Session {
                 && is(ProfileCaptureFilterFlags::QUEUE_ORDINAL, self.filter.queue_ordinal == queue))
     }
 
-    /// Adds records of events. If there are many by now they are written.
+    /// Adds records of events, if there is room for them.
     pub(super) fn add(&self, add: impl FnOnce(&mut Events)) {
         let mut events = self.events();
+        let bytes = events.bytes();
+        if bytes >= MOST_BYTES {
+            events.dropped += 1;
+            return;
+        }
         add(&mut events);
-        if events.is_full() {
-            self.write_events(&mut events);
+        if bytes >= KEPT_BYTES {
+            self.is_full.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Writes the events if there are many. Called by threads that submit.
+    pub(super) fn write_if_full(&self) {
+        if self.is_full.load(Ordering::Relaxed) {
+            self.write_events(&mut self.output());
         }
     }
 
     /// Writes what events will name, unless this session has it: a command buffer, and its executables.
     pub(super) fn note_commands(&self, known: &KnownCommands) {
+        if known.session.load(Ordering::Relaxed) == self.number {
+            return;
+        }
+        let mut output = self.output();
         if known.session.swap(self.number, Ordering::Relaxed) == self.number {
             return;
         }
-        let mut events = self.events();
         let recorded = known.recorded();
         for executable in &recorded.executables {
-            self.write_executable(&mut events, executable);
+            self.write_executable(&mut output, executable);
         }
         let command_buffer = CommandBuffer {
             record_length: CommandBuffer::SIZE as u32,
@@ -263,20 +275,20 @@ impl Session {
             ..CommandBuffer::read(&[0; CommandBuffer::SIZE])
         };
         let operations: Vec<u8> = recorded.operations.iter().flat_map(|operation| operation.to_bytes()).collect();
-        self.attempt(&mut events, Content::CommandBuffers, None, &command_buffer.to_bytes());
+        self.attempt(&mut output, Content::CommandBuffers, None, &command_buffer.to_bytes());
         if !operations.is_empty() {
-            self.attempt(&mut events, Content::CommandOperations, None, &operations);
+            self.attempt(&mut output, Content::CommandOperations, None, &operations);
         }
     }
 
     /// The same for an executable.
     pub(super) fn note_executable(&self, known: &KnownExecutable) {
         if known.session.load(Ordering::Relaxed) != self.number {
-            self.write_executable(&mut self.events(), known);
+            self.write_executable(&mut self.output(), known);
         }
     }
 
-    fn write_executable(&self, events: &mut Events, known: &KnownExecutable) {
+    fn write_executable(&self, output: &mut Output, known: &KnownExecutable) {
         if known.session.swap(self.number, Ordering::Relaxed) == self.number {
             return;
         }
@@ -286,7 +298,7 @@ impl Session {
             function_count: u32::try_from(known.functions.len()).unwrap_or(u32::MAX),
             ..Executable::read(&[0; Executable::SIZE])
         };
-        self.attempt(events, Content::Executables, None, &executable.to_bytes());
+        self.attempt(output, Content::Executables, None, &executable.to_bytes());
         let mut functions = Vec::new();
         for (ordinal, info) in (0..).zip(&known.functions) {
             let function = ExecutableFunction {
@@ -299,11 +311,11 @@ impl Session {
                 ..ExecutableFunction::read(&[0; ExecutableFunction::SIZE])
             };
             if let Err(error) = function.write(&mut functions, info.name.as_bytes()) {
-                events.failure.get_or_insert_with(|| Status::out_of_range(error.to_string()));
+                output.failure.get_or_insert_with(|| Status::out_of_range(error.to_string()));
             }
         }
         if !functions.is_empty() {
-            self.attempt(events, Content::ExecutableFunctions, None, &functions);
+            self.attempt(output, Content::ExecutableFunctions, None, &functions);
         }
     }
 
@@ -312,10 +324,10 @@ impl Session {
     /// # Errors
     /// The first one of the sink since the last flush.
     pub(super) fn flush(&self) -> Result<()> {
-        let mut events = self.events();
-        self.write_events(&mut events);
-        events.failure.take().map_or(Ok(()), Err)?;
-        drop(events);
+        let mut output = self.output();
+        self.write_events(&mut output);
+        output.failure.take().map_or(Ok(()), Err)?;
+        drop(output);
         self.sample_metrics()
     }
 
@@ -336,57 +348,64 @@ impl Session {
         self.write(Content::DeviceMetricSamples, None, &sample)
     }
 
+    fn output(&self) -> MutexGuard<'_, Output> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn events(&self) -> MutexGuard<'_, Events> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write_events(&self, events: &mut Events) {
-        if let Some((first, last)) = events.ticks.take() {
-            let samples: Vec<u8> = [first, last]
-                .into_iter()
-                .flat_map(|(tick, time)| {
-                    let sample = ClockCorrelation {
-                        record_length: ClockCorrelation::SIZE as u32,
-                        // A tick, a time of the host, and the span in which both were read.
-                        flags: 1 | 2 | 8,
-                        physical_device_ordinal: self.place.ordinal,
-                        sample_id: next(&mut events.last.clock),
-                        device_tick: tick,
-                        host_cpu_timestamp_ns: time.max(0).cast_unsigned(),
-                        host_time_begin_ns: time,
-                        host_time_end_ns: time,
-                        ..ClockCorrelation::read(&[0; ClockCorrelation::SIZE])
-                    };
-                    sample.to_bytes()
-                })
-                .collect();
-            self.attempt(events, Content::ClockCorrelations, None, &samples);
+    fn write_events(&self, output: &mut Output) {
+        let events = {
+            let mut events = self.events();
+            self.is_full.store(false, Ordering::Relaxed);
+            events.take()
+        };
+        for executable in &events.executables {
+            self.write_executable(output, executable);
         }
-        let mut lists = [
-            (Content::QueueEvents, std::mem::take(&mut events.queue)),
-            (Content::HostExecutionEvents, std::mem::take(&mut events.host_execution)),
-            (Content::MemoryEvents, std::mem::take(&mut events.memory)),
-            (Content::QueueDeviceEvents, std::mem::take(&mut events.queue_device)),
+        if let Some((first, last)) = events.ticks {
+            let samples = [first, last].map(|(tick, time)| ClockCorrelation {
+                record_length: ClockCorrelation::SIZE as u32,
+                flags: CLOCK_DEVICE_TICK | CLOCK_HOST_CPU | CLOCK_HOST_BRACKET,
+                physical_device_ordinal: self.place.ordinal,
+                sample_id: next(&mut output.last_clock),
+                device_tick: tick,
+                host_cpu_timestamp_ns: time.max(0).cast_unsigned(),
+                host_time_begin_ns: time,
+                host_time_end_ns: time,
+                ..ClockCorrelation::read(&[0; ClockCorrelation::SIZE])
+            });
+            let samples: Vec<u8> = samples.iter().flat_map(ClockCorrelation::to_bytes).collect();
+            self.attempt(output, Content::ClockCorrelations, None, &samples);
+        }
+        let lists = [
+            (Content::QueueEvents, &events.queue),
+            (Content::HostExecutionEvents, &events.host_execution),
+            (Content::MemoryEvents, &events.memory),
+            (Content::QueueDeviceEvents, &events.queue_device),
         ];
-        for (content, list) in &mut lists {
-            if !list.is_empty() {
-                self.attempt(events, *content, None, list);
-                list.clear();
+        let lists = lists.into_iter().map(|(content, list)| (content, None, list));
+        let dispatches = events.dispatch.iter().map(|(queue, list)| (Content::DispatchEvents, Some(*queue), list));
+        let mut dropped = events.dropped;
+        for (content, queue, list) in lists.chain(dispatches).filter(|(.., list)| !list.is_empty()) {
+            if output.failure.is_none() {
+                let mut metadata = self.metadata(content.text(), queue);
+                // Told once, of the first type that there is.
+                metadata.dropped_record_count = std::mem::take(&mut dropped);
+                if metadata.dropped_record_count > 0 {
+                    metadata.flags |= ProfileChunkFlags::TRUNCATED;
+                }
+                output.failure = self.sink.write(&metadata, &[list]).err();
             }
-        }
-        // The memory is used again.
-        let [queue, host_execution, memory, queue_device] = lists.map(|(_, list)| list);
-        (events.queue, events.host_execution) = (queue, host_execution);
-        (events.memory, events.queue_device) = (memory, queue_device);
-        for (queue, list) in std::mem::take(&mut events.dispatch) {
-            self.attempt(events, Content::DispatchEvents, Some(queue), &list);
         }
     }
 
     /// Writes a chunk unless writing has failed before.
-    fn attempt(&self, events: &mut Events, content: Content, queue: Option<u32>, records: &[u8]) {
-        if events.failure.is_none() {
-            events.failure = self.write(content, queue, records).err();
+    fn attempt(&self, output: &mut Output, content: Content, queue: Option<u32>, records: &[u8]) {
+        if output.failure.is_none() {
+            output.failure = self.write(content, queue, records).err();
         }
     }
 
@@ -410,5 +429,52 @@ impl Session {
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "profile of {}", self.place.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keeps the types of chunks of events, with the count of what was dropped and whether that is flagged.
+    #[derive(Debug, Default)]
+    struct Kept(Mutex<Vec<(String, u64, bool)>>);
+
+    impl ProfileSink for Kept {
+        fn begin_session(&self, _: &ProfileChunkMetadata) -> Result<()> {
+            Ok(())
+        }
+
+        fn write(&self, metadata: &ProfileChunkMetadata, _: &[&[u8]]) -> Result<()> {
+            let is_truncated = metadata.flags.contains(ProfileChunkFlags::TRUNCATED);
+            let name = metadata.content_type.trim_start_matches(CONTENT_TYPE_PREFIX).to_string();
+            self.0.lock().unwrap().push((name, metadata.dropped_record_count, is_truncated));
+            Ok(())
+        }
+
+        fn end_session(&self, _: &ProfileChunkMetadata, _: u32) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn events_that_are_not_written_are_bounded_and_counted() {
+        let kept = Arc::new(Kept::default());
+        let place = Place { name: "device".to_string(), ordinal: 0, queue_count: 1 };
+        let families = ProfilingDataFamilies::QUEUE_EVENTS;
+        let filter = ProfileCaptureFilter::default();
+        let session = Session::begin(place, families, kept.clone(), filter, None).unwrap();
+        let first = kept.0.lock().unwrap().len();
+        for _ in 0..MOST_BYTES / KEPT_BYTES + 3 {
+            session.add(|events| events.memory.resize(events.memory.len() + KEPT_BYTES, 0));
+        }
+        assert_eq!(kept.0.lock().unwrap().len(), first, "threads that add write nothing");
+        session.write_if_full();
+        session.write_if_full();
+        session.add(|events| events.queue.push(0));
+        session.flush().unwrap();
+        let chunks = kept.0.lock().unwrap()[first..].to_vec();
+        let (memory, queue) = (Content::MemoryEvents.text(), Content::QueueEvents.text());
+        assert_eq!(chunks, [(memory.to_string(), 3, true), (queue.to_string(), 0, false)]);
     }
 }

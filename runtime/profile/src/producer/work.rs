@@ -11,19 +11,12 @@ use vireo_hal::host_times::{HostPart, WorkObserver};
 use super::commands::KnownCommands;
 use super::executables::KnownExecutable;
 use super::session::{Events, Session};
-use crate::generated::format::{DependencyStrategy, MemoryEventType, NONE, QueueEventType};
+use crate::generated::format::{
+    COMMAND_INDIRECT_PARAMETERS, DependencyStrategy, EXECUTION_DEFERRED, EXECUTION_INDIRECT_PARAMETERS,
+    EXECUTION_OF_COMMAND_BUFFER, MEMORY_QUEUE_OPERATION, MemoryEventType, NONE, QUEUE_SOFTWARE_DEFERRED,
+    QueueEventType,
+};
 use crate::generated::records::{HostExecutionEvent, MemoryEvent, QueueEvent};
-
-/// Flags of dispatches and other work.
-const OF_COMMAND_BUFFER: u32 = 1;
-const INDIRECT: u32 = 2;
-const DEFERRED: u32 = 4;
-
-/// The flag of an operation of a queue that waited.
-const SOFTWARE_DEFERRED: u32 = 1;
-
-/// The flag of a memory event of a queue.
-const OF_QUEUE: u32 = 1;
 
 /// An operation that was submitted.
 #[derive(Clone, Debug)]
@@ -104,7 +97,7 @@ impl Work {
         let event = QueueEvent {
             record_length: QueueEvent::SIZE as u32,
             r#type: submitted.r#type,
-            flags: if submitted.is_deferred { SOFTWARE_DEFERRED } else { 0 },
+            flags: if submitted.is_deferred { QUEUE_SOFTWARE_DEFERRED } else { 0 },
             dependency_strategy: strategy,
             event_id: events.next_queue_event(),
             host_time_ns: session.clock.time(submitted.time),
@@ -127,11 +120,11 @@ impl Work {
     /// The record of what the host did, without what is said of dispatches alone.
     fn host_event(&self, event_id: u64, times: (Instant, Instant)) -> HostExecutionEvent {
         let (session, submitted) = (&self.session, &self.submitted);
-        let of_buffer = if submitted.commands.is_some() { OF_COMMAND_BUFFER } else { 0 };
+        let of_buffer = if submitted.commands.is_some() { EXECUTION_OF_COMMAND_BUFFER } else { 0 };
         HostExecutionEvent {
             record_length: HostExecutionEvent::SIZE as u32,
             r#type: submitted.r#type,
-            flags: of_buffer | if submitted.is_deferred { DEFERRED } else { 0 },
+            flags: of_buffer | if submitted.is_deferred { EXECUTION_DEFERRED } else { 0 },
             status_code: 0,
             event_id,
             submission_id: submitted.id,
@@ -177,7 +170,7 @@ impl Work {
         if !self.session.selects(submitted.queue, self.command_buffer_id(), index, name) {
             return None;
         }
-        let is_indirect = command.is_some_and(|command| command.flags & INDIRECT != 0);
+        let is_indirect = command.is_some_and(|command| command.flags & COMMAND_INDIRECT_PARAMETERS != 0);
         let size = match (dispatched.size, info) {
             ([0, 0, 0], Some(info)) => info.workgroup_size,
             (size, _) => size,
@@ -185,7 +178,7 @@ impl Work {
         let event = self.host_event(events.next_host_execution_event(), dispatched.times);
         Some(HostExecutionEvent {
             r#type: QueueEventType::DISPATCH,
-            flags: event.flags | if is_indirect { INDIRECT } else { 0 },
+            flags: event.flags | if is_indirect { EXECUTION_INDIRECT_PARAMETERS } else { 0 },
             executable_id,
             function_ordinal: ordinal,
             command_index: index,
@@ -208,7 +201,7 @@ impl Work {
         let event = MemoryEvent {
             record_length: MemoryEvent::SIZE as u32,
             r#type: *r#type,
-            flags: OF_QUEUE,
+            flags: MEMORY_QUEUE_OPERATION,
             result: NONE,
             event_id: events.next_memory_event(),
             host_time_ns: session.clock.time(time),

@@ -11,15 +11,12 @@ use super::dispatches::Ordered;
 use super::{ReportFilter, each_record};
 use crate::ReportFormat;
 use crate::generated::contents::Content;
-use crate::generated::format::{MemoryEventType, NONE, QueueEventType, TRUNCATED_CHUNK};
+use crate::generated::format::{
+    MEMORY_EXTERNALLY_OWNED, MEMORY_POOL_RESERVATION, MEMORY_POOL_STATISTICS, MEMORY_QUEUE_OPERATION, MemoryEventType,
+    NONE, QueueEventType, TRUNCATED_CHUNK,
+};
 use crate::generated::records::{MemoryEvent, QueueDeviceEvent};
 use crate::reader::{OutputError, Reader};
-
-/// Flags of events.
-const QUEUE_OPERATION: u32 = 1;
-const POOL_RESERVATION: u32 = 8;
-const POOL_STATISTICS: u32 = 16;
-const EXTERNALLY_OWNED: u32 = 32;
 
 /// A kind of life between two events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,7 +61,7 @@ fn opens(event: &MemoryEvent) -> Option<bool> {
         | MemoryEventType::QUEUE_ALLOCA
         | MemoryEventType::BUFFER_ALLOCATE
         | MemoryEventType::BUFFER_IMPORT => Some(true),
-        MemoryEventType::POOL_RESERVE => (event.flags & POOL_RESERVATION != 0).then_some(true),
+        MemoryEventType::POOL_RESERVE => (event.flags & MEMORY_POOL_RESERVATION != 0).then_some(true),
         MemoryEventType::SLAB_RELEASE
         | MemoryEventType::POOL_RELEASE
         | MemoryEventType::QUEUE_DEALLOCA
@@ -279,7 +276,7 @@ impl Memory {
                 pool => drop(self.queue_pools.insert((ordinal, event.allocation_id), pool)),
             }
         }
-        let is_tracked = kind != Kind::Reservation || event.flags & POOL_RESERVATION != 0;
+        let is_tracked = kind != Kind::Reservation || event.flags & MEMORY_POOL_RESERVATION != 0;
         let materializes = event.r#type == MemoryEventType::POOL_MATERIALIZE;
         let waits = event.r#type == MemoryEventType::POOL_WAIT;
         let opens = opens(event);
@@ -317,7 +314,7 @@ impl Memory {
         if let Some(opens) = materialized {
             pool.materialized.add(opens, event.length);
         }
-        if event.flags & POOL_STATISTICS != 0 {
+        if event.flags & MEMORY_POOL_STATISTICS != 0 {
             let pool = self.pools.get((Kind::Reservation, ordinal, pool_id, event.memory_type));
             pool.usage |= event.buffer_usage;
             pool.statistics = Some(Statistics::add(pool.statistics, event));
@@ -336,13 +333,13 @@ impl Memory {
         allocation.last_event = event.event_id;
         allocation.times.1 = event.host_time_ns;
         allocation.submissions.1 = event.submission_id;
-        if event.flags & QUEUE_OPERATION != 0 {
+        if event.flags & MEMORY_QUEUE_OPERATION != 0 {
             let first = allocation.queues.0;
             allocation.queues = (if first == NONE { event.queue_ordinal } else { first }, event.queue_ordinal);
         }
         allocation.waits += u64::from(waits);
         allocation.materializes += u64::from(materializes);
-        allocation.is_external |= event.flags & EXTERNALLY_OWNED != 0;
+        allocation.is_external |= event.flags & MEMORY_EXTERNALLY_OWNED != 0;
         if event.backing_id != 0 {
             allocation.backing = event.backing_id;
         }
@@ -385,8 +382,8 @@ fn event_row(event: &MemoryEvent, out: &mut dyn Write) -> io::Result<()> {
         event.offset,
         event.length,
         event.alignment,
-        event.flags & EXTERNALLY_OWNED != 0,
-        event.flags & POOL_STATISTICS != 0,
+        event.flags & MEMORY_EXTERNALLY_OWNED != 0,
+        event.flags & MEMORY_POOL_STATISTICS != 0,
         event.pool_bytes_reserved,
         event.pool_bytes_free,
         event.pool_bytes_committed,

@@ -26,6 +26,7 @@ use vireo_core::glob;
 use vireo_core::record_file::ReadError;
 
 use crate::generated::contents::Content;
+use crate::generated::format::HAS_HASH;
 use crate::reader::{Reader, Record, TypedRecord};
 
 /// The events that a report is about.
@@ -82,7 +83,7 @@ fn list(values: [u32; 3]) -> String {
     format!("[{},{},{}]", values[0], values[1], values[2])
 }
 
-/// A hash of two words, if bit 0 of the flags says that there is one.
+/// A hash of two words, if the flags of an executable or a function say that there is one.
 fn hash(flags: u32, words: [u64; 2]) -> Option<String> {
-    (flags & 1 != 0).then(|| format!("{:016x}{:016x}", words[0], words[1]))
+    (flags & HAS_HASH != 0).then(|| format!("{:016x}{:016x}", words[0], words[1]))
 }
