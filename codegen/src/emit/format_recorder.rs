@@ -17,6 +17,9 @@ use crate::model::hal::{Field, Hal, Kind, Layout, LayoutType, Method, Object, Tr
 /// Keys of `arguments` that fill nothing, since a head begins with zeros.
 const BESIDES: [&str; 2] = ["mapping", "zero"];
 
+/// The argument of operations of queues with the points that they signal.
+const SIGNAL: &str = "signal";
+
 /// `FORMAT/recorder.rs` of formats with operations.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let formats = spec.formats.values().filter(|format| !format.operations.is_empty());
@@ -47,7 +50,22 @@ fn recorder(format: &Format, hal: &Hal) -> GeneratedFile {
         .collect();
     let made = makers.iter().map(|(variant, _, hook)| quote!(Reply::#variant(object) => encoder.#hook(object),));
     let makes = makers.iter().map(|(variant, pattern, _)| quote!(Call::#variant #pattern));
+    // Operations of queues are the calls that signal points.
+    let signals = observed.wrapped.iter().flat_map(|object| {
+        let methods = object.methods.iter().filter(|method| method.args.iter().any(|arg| arg.name == SIGNAL));
+        methods.map(|method| method_variant(object, method))
+    });
+    let signals: Vec<Ident> = signals.collect();
+    let signals = (!signals.is_empty()).then(|| quote!(#(Call::#signals { signal, .. })|* => Some(signal),));
     let items = quote! {
+        /// The points that an operation of a queue signals; none of other calls.
+        pub(crate) fn signal<'a>(call: &Call<'a>) -> Option<&'a [Timepoint]> {
+            match *call {
+                #signals
+                _ => None,
+            }
+        }
+
         /// Whether a call makes an object.
         pub(crate) fn makes(call: &Call<'_>) -> bool {
             matches!(call, #(#makes)|*)

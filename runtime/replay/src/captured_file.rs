@@ -12,7 +12,8 @@ use vireo_core::limits::{Charge, scope};
 use vireo_core::status::{Result, Status, StatusCode};
 use vireo_hal::{Buffer, File, MemoryAccess, buffer_read, buffer_write, check_range};
 
-use crate::generated::format::{DigestType, FNV1A_OFFSET_BASIS, FNV1A_PRIME, FileReferenceType, FileValidationType};
+use crate::digest::fnv1a;
+use crate::generated::format::{DigestType, FNV1A_OFFSET_BASIS, FileReferenceType, FileValidationType};
 use crate::generated::payloads::{FileObject, FileObjectParts};
 use crate::options::{FileAccess, FileRemap};
 
@@ -188,11 +189,6 @@ fn digest(file: &mut SystemFile) -> Result<u64> {
         }
         digest = fnv1a(digest, bytes.get(..count).unwrap_or_default());
     }
-}
-
-/// The digest of what `digest` is of, and these bytes.
-pub(crate) fn fnv1a(digest: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(digest, |digest, byte| (digest ^ u64::from(*byte)).wrapping_mul(FNV1A_PRIME))
 }
 
 fn refused(error: std::io::Error) -> Status {

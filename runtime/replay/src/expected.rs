@@ -6,7 +6,7 @@ use std::io::{Seek, Write};
 
 use vireo_core::status::{Result, Status, StatusCode};
 
-use crate::captured_file::fnv1a;
+use crate::digest::fnv1a;
 use crate::executor::{HostRead, Watch};
 use crate::generated::format::{FNV1A_OFFSET_BASIS, PRIVATE_PAYLOAD, PRIVATE_VERSION, PrivateKind, RecordType};
 use crate::generated::payloads::{ExpectedRead, ExpectedReadParts, RecordHeader};

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod captured_file;
+mod digest;
 mod dump;
 mod examine;
 mod executor;

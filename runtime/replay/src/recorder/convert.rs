@@ -7,7 +7,7 @@ use vireo_core::status::Result;
 use vireo_hal as hal;
 use vireo_hal::types::*;
 
-use super::encoder::Encoder;
+use super::encoder::{Encoder, ToPart};
 use crate::generated::payloads;
 
 /// A value that becomes a field.
@@ -75,12 +75,6 @@ macro_rules! narrowed {
 narrowed!(CopyFlags, DispatchFlags, FillFlags, UpdateFlags);
 
 numbers! { u32 => u32, u32 => u64, u64 => u64, [u32; 3] => [u32; 3] }
-
-/// A value that becomes an element of a part, or a layout in a payload.
-pub(crate) trait ToPart<P> {
-    /// The element.
-    fn to_part(&self, encoder: &mut Encoder<'_>) -> Result<P>;
-}
 
 impl ToPart<payloads::Timepoint> for Timepoint {
     fn to_part(&self, encoder: &mut Encoder<'_>) -> Result<payloads::Timepoint> {

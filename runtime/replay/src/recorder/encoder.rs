@@ -7,18 +7,23 @@ use vireo_core::status::{Result, Status, StatusCode};
 use vireo_hal::{self as hal, Buffer, Semaphore, SemaphoreFlags, WHOLE_BUFFER};
 use vireo_hal_observe::observe::{Called, Known, ObjectId, Reply};
 
-use super::convert::{ToField, ToPart};
 use super::objects::{Allocation, Objects, Recorded, object_type};
-use super::state::{Session, State};
+use super::state::{Recording, State};
 use super::stream::{PartSource, Parts};
 use crate::generated::format::{ObjectType, RecordType};
 use crate::generated::operations::operation;
 use crate::generated::payloads::{self, RecordHeader};
 use crate::payload_type;
 
+/// A value that becomes an element of a part, or a layout in a payload.
+pub(crate) trait ToPart<P> {
+    /// The element.
+    fn to_part(&self, encoder: &mut Encoder<'_>) -> Result<P>;
+}
+
 /// A call that is being recorded.
 pub(crate) struct Encoder<'a> {
-    pub(super) session: &'a Arc<Session>,
+    pub(super) recording: &'a Arc<Recording>,
     pub(super) state: &'a mut State,
     pub(super) called: &'a Called<'a>,
     /// None before the call returns.
@@ -35,14 +40,14 @@ pub(crate) struct Encoder<'a> {
 impl<'a> Encoder<'a> {
     /// An encoder of a call of an object that was recorded.
     pub(super) fn new(
-        session: &'a Arc<Session>,
+        recording: &'a Arc<Recording>,
         state: &'a mut State,
         called: &'a Called<'a>,
         outcome: Option<Result<Reply<'a>, &'a Status>>,
     ) -> Result<Encoder<'a>> {
         let object = state.objects.find(called.object()).ok_or_else(|| unknown(called.object()))?;
         let object_type = object_type(called.object().kind);
-        Ok(Encoder { session, state, called, outcome, object, object_type, made: 0, place: None })
+        Ok(Encoder { recording, state, called, outcome, object, object_type, made: 0, place: None })
     }
 
     /// The number of the object that is called.
@@ -138,9 +143,9 @@ impl<'a> Encoder<'a> {
         // Calls of the object itself are not observed. A timeline that failed has no value.
         let initial_value = self.called.unwrapped(semaphore).query().unwrap_or(0);
         let head = payloads::SemaphoreObject {
-            queue_affinity: hal::QueueAffinity::ANY.to_field(),
+            queue_affinity: hal::QueueAffinity::ANY.bits(),
             initial_value,
-            flags: SemaphoreFlags::DEFAULT.to_field(),
+            flags: SemaphoreFlags::DEFAULT.bits(),
             reserved0: 0,
         };
         let made = self.state.objects.next();
@@ -179,7 +184,7 @@ impl<'a> Encoder<'a> {
     /// Names the allocation that a buffer is part of. The offset and length of the reference are within the buffer
     /// before, and within the allocation afterwards.
     pub(crate) fn place(&mut self, buffer: &Arc<dyn Buffer>, reference: &mut payloads::BufferRef) -> Result<()> {
-        let number = buffer.watch_slot().and_then(|slot| slot.number(&**self.session));
+        let number = buffer.watch_slot().and_then(|slot| slot.number(&**self.recording));
         reference.buffer_id = match number {
             Some(number) => Allocation::of(number).id,
             None => return Err(unwatched(buffer)),

@@ -11,8 +11,10 @@ use vireo_core::status::{Result, Status, StatusCode};
 use vireo_hal::buffer::KernelMemory;
 use vireo_hal::{BufferParams, BufferUsage, ExternalBuffer, ExternalFile, ExternalFileType};
 
+use super::bytes::BufferBytes;
 use super::stream::{CHUNK, PartSource};
-use crate::generated::format::{DigestType, FNV1A_OFFSET_BASIS, FNV1A_PRIME, FileReferenceType, FileValidationType};
+use crate::digest::fnv1a;
+use crate::generated::format::{DigestType, FNV1A_OFFSET_BASIS, FileReferenceType, FileValidationType};
 use crate::generated::payloads::FileObject;
 
 /// The way in which a capture has a file that is imported by its descriptor. Files in memory of the host are always in
@@ -101,11 +103,6 @@ pub(super) fn check_import(params: &BufferParams, external: &ExternalBuffer) -> 
     Ok(())
 }
 
-/// The number of bytes of memory.
-pub(super) fn fitting(length: u64) -> Result<usize> {
-    usize::try_from(length).map_err(|_| Status::out_of_range(format!("{length} bytes do not fit the address space")))
-}
-
 /// A range of an open file.
 #[derive(Debug)]
 pub(crate) struct FileBytes {
@@ -144,9 +141,7 @@ impl Descriptor {
                 head.digest_type = DigestType::FNV1A_64.0;
                 let mut digest = FNV1A_OFFSET_BASIS;
                 self.bytes.all().write(&mut |bytes| {
-                    for byte in bytes {
-                        digest = (digest ^ u64::from(*byte)).wrapping_mul(FNV1A_PRIME);
-                    }
+                    digest = fnv1a(digest, bytes);
                     Ok(())
                 })?;
                 if let Some(first) = head.digest.first_chunk_mut() {
@@ -228,7 +223,7 @@ pub(crate) enum FileReference {
     /// Its bytes.
     Bytes(Arc<FileBytes>),
     /// The bytes of the memory that it is.
-    Memory(super::state::BufferBytes),
+    Memory(BufferBytes),
     /// Nothing: it was not imported.
     Nothing,
 }

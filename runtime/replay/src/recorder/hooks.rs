@@ -11,11 +11,11 @@ use vireo_hal::{
 };
 use vireo_hal_observe::observe::{Call, Known, Reply};
 
+use super::bytes::BufferBytes;
 use super::convert::ToField;
 use super::encoder::Encoder;
 use super::file::{Descriptor, FileBytes, FilePolicy, FileRange, FileReference};
 use super::objects::{Allocation, Recorded};
-use super::state::BufferBytes;
 use super::stream::{PartSource, Parts};
 use crate::generated::format::FileReferenceType;
 use crate::generated::operations::operation;
@@ -49,7 +49,7 @@ impl Encoder<'_> {
 
     /// Notes a buffer that the call made.
     pub(crate) fn made_buffer(&mut self, buffer: &Arc<dyn Buffer>) -> Result<()> {
-        self.session.watch(buffer, Allocation { id: self.made, device: self.device() })
+        self.recording.watch(buffer, Allocation { id: self.made, device: self.device() })
     }
 
     /// `source` of an update.
@@ -111,7 +111,7 @@ impl Encoder<'_> {
                 Ok(FileReference::Memory(BufferBytes { buffer: storage, offset: 0, length: external.length }))
             }
             ExternalFileType::Fd => {
-                let policy = self.session.options.files;
+                let policy = self.recording.options.files;
                 head.reference_type = policy.reference();
                 let descriptor = Descriptor::open(external.fd, head)?;
                 match policy {
@@ -122,7 +122,7 @@ impl Encoder<'_> {
                         Ok(FileReference::Path(descriptor.path))
                     }
                     FilePolicy::Reference | FilePolicy::Fail => {
-                        descriptor.validate(self.session.options.validation, head)?;
+                        descriptor.validate(self.recording.options.validation, head)?;
                         Ok(FileReference::Path(descriptor.path))
                     }
                 }

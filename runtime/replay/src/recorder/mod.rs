@@ -6,19 +6,24 @@
 //!
 //! The operations and the fields of their payloads are generated from `spec/replay`.
 
+mod bytes;
 mod convert;
 mod encoder;
 mod file;
 mod hooks;
 mod objects;
+mod observer;
+mod options;
 mod state;
 mod stream;
+mod watching;
 mod writes;
 
 /// The record of each operation.
 #[expect(clippy::field_reassign_with_default, reason = "an argument fills fields of nested layouts")]
 mod arms {
     use vireo_core::status::Result;
+    use vireo_hal::Timepoint;
     use vireo_hal_observe::observe::{Call, Reply};
 
     use super::convert::ToField;
@@ -38,20 +43,10 @@ use vireo_hal::{Buffer, Device};
 use vireo_hal_observe::observe::Observation;
 
 pub use self::file::{FilePolicy, FileValidation};
-use self::state::{RecordingObserver, Session};
+use self::observer::RecordingObserver;
+pub use self::options::RecorderOptions;
+use self::state::Recording;
 pub use self::stream::CaptureFile;
-
-/// The options of a recording: files, and checks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RecorderOptions {
-    /// The way in which the capture has files that are imported by their descriptors.
-    pub files: FilePolicy,
-    /// How a replay checks files that it finds by their paths.
-    pub validation: FileValidation,
-    /// Compares all buffers that the host can map with a copy before each operation of a queue, to find writes that
-    /// were not recorded. It waits for the operations before, and takes memory for all buffers.
-    pub check_writes: bool,
-}
 
 /// A recording of devices. The devices that it hands out can be used as the devices they wrap.
 ///
@@ -76,7 +71,7 @@ pub struct RecorderOptions {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Recorder {
-    session: Arc<Session>,
+    recording: Arc<Recording>,
     observation: Arc<Observation>,
 }
 
@@ -102,9 +97,9 @@ impl Recorder {
     /// # Errors
     /// UNAVAILABLE if it cannot be written.
     pub fn new(file: impl CaptureFile, options: RecorderOptions) -> Result<Recorder> {
-        let session = Session::new(Box::new(file), options)?;
-        let observation = Observation::new(RecordingObserver(session.clone()));
-        Ok(Recorder { session, observation })
+        let recording = Recording::new(Box::new(file), options)?;
+        let observation = Observation::new(RecordingObserver(recording.clone()));
+        Ok(Recorder { recording, observation })
     }
 
     /// The devices with their calls recorded. A replay has to have as many, in this order.
@@ -112,29 +107,29 @@ impl Recorder {
     /// # Errors
     /// FAILED_PRECONDITION if the recording is over.
     pub fn devices(&self, devices: &[Arc<dyn Device>]) -> Result<Vec<Arc<dyn Device>>> {
-        devices.iter().map(|device| self.session.add_device(&self.observation, device)).collect()
+        devices.iter().map(|device| self.recording.add_device(&self.observation, device)).collect()
     }
 
     /// Begins a part of the capture, such as a call, that a replay can measure.
     pub fn begin_scope(&self, name: &str) {
-        self.session.scope(name, true);
+        self.recording.scope(name, true);
     }
 
     /// Ends the part that began last.
     pub fn end_scope(&self, name: &str) {
-        self.session.scope(name, false);
+        self.recording.scope(name, false);
     }
 
     /// Notes that the host reads a range of a buffer, and what it has now: a replay is to have the same there
     /// ([`Expected`](crate::Expected)). Tools that do not know of it only map the range. A buffer that no device of
     /// this recording made is in no capture.
     pub fn expect(&self, buffer: &Arc<dyn Buffer>, offset: u64, length: u64) {
-        self.session.expect(buffer, offset, length);
+        self.recording.expect(buffer, offset, length);
     }
 
     /// Writes to the file what was recorded so far.
     pub fn flush(&self) {
-        self.session.flush();
+        self.recording.flush();
     }
 
     /// Ends the capture. What devices do from here on is not recorded.
@@ -143,6 +138,6 @@ impl Recorder {
     /// The first failure of recording: UNIMPLEMENTED for objects that a capture cannot have, DATA_LOSS for a write that
     /// was missed, and those of the file. The file then ends before what failed.
     pub fn finish(&self) -> Result<()> {
-        self.session.finish()
+        self.recording.finish()
     }
 }

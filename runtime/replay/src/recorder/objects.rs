@@ -136,21 +136,7 @@ impl Objects {
     }
 }
 
-/// The type of an object of the HAL.
+/// The type of an object of the HAL, which has the same name there.
 pub(crate) fn object_type(kind: &str) -> ObjectType {
-    match kind {
-        "semaphore" => ObjectType::SEMAPHORE,
-        "device" => ObjectType::DEVICE,
-        "allocator" => ObjectType::ALLOCATOR,
-        "buffer" => ObjectType::BUFFER,
-        "command_buffer" => ObjectType::COMMAND_BUFFER,
-        "executable" => ObjectType::EXECUTABLE,
-        "executable_cache" => ObjectType::EXECUTABLE_CACHE,
-        "file" => ObjectType::FILE,
-        "event" => ObjectType::EVENT,
-        "channel" => ObjectType::CHANNEL,
-        "host_call" => ObjectType::HOST_CALL,
-        "pool" => ObjectType::POOL,
-        _ => ObjectType::NONE,
-    }
+    ObjectType::NAMED.iter().find(|(_, name)| *name == kind).map_or(ObjectType::NONE, |(object_type, _)| *object_type)
 }

@@ -1,20 +1,18 @@
-//! The state of a recording ([`Session`]) and its observer: when a call becomes a record, and under which lock.
+//! The state of a recording ([`Recording`]), and the records that it makes under its lock.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use vireo_core::status::{Result, Status, StatusCode};
-use vireo_hal::{Buffer, Device, MemoryAccess, buffer_read, check_range};
-use vireo_hal_observe::observe::{Call, Called, ObjectId, Observation, Observer, Reply};
+use vireo_core::status::{Result, Status};
+use vireo_hal::{Buffer, Device, MemoryAccess, check_range};
+use vireo_hal_observe::observe::Observation;
 
-use super::arms;
-use super::encoder::Encoder;
-use super::file::FilePolicy;
-use super::objects::{Allocation, Objects, Recorded, object_type};
-use super::stream::{CHUNK, CaptureFile, PartSource, Stream};
+use super::bytes::BufferBytes;
+use super::objects::{Allocation, Objects, Recorded};
+use super::options::RecorderOptions;
+use super::stream::{CaptureFile, PartSource, Stream};
 use super::writes::Writes;
-use super::{RecorderOptions, file};
-use crate::captured_file::fnv1a;
+use crate::digest::fnv1a;
 use crate::expected::LONGEST_OUTPUT;
 use crate::generated::format::{
     FNV1A_OFFSET_BASIS, ObjectType, PRIVATE_PAYLOAD, PRIVATE_VERSION, PrivateKind, RecordType,
@@ -24,7 +22,7 @@ use crate::generated::payloads::{BufferRange, ExpectedRead, RecordHeader, Replay
 use crate::payload_type;
 
 /// A recording.
-pub(crate) struct Session {
+pub(crate) struct Recording {
     pub(super) options: RecorderOptions,
     state: Mutex<State>,
     pub(super) writes: Writes,
@@ -35,22 +33,22 @@ pub(crate) struct State {
     pub(super) stream: Stream,
     pub(super) objects: Objects,
     /// Operations of queues that have begun and not returned.
-    pending: Vec<Pending>,
+    pub(super) pending: Vec<Pending>,
 }
 
 /// The record of a call that has not returned.
-struct Pending {
-    call: u64,
-    place: u64,
-    made: u64,
+pub(crate) struct Pending {
+    pub(super) call: u64,
+    pub(super) place: u64,
+    pub(super) made: u64,
 }
 
-impl Session {
-    pub(super) fn new(file: Box<dyn CaptureFile>, options: RecorderOptions) -> Result<Arc<Session>> {
+impl Recording {
+    pub(super) fn new(file: Box<dyn CaptureFile>, options: RecorderOptions) -> Result<Arc<Recording>> {
         let mut stream = Stream::new(file)?;
         stream.append(&RecordHeader { record_type: RecordType::SESSION.0, ..RecordHeader::default() }, &[], &[]);
         let state = State { stream, objects: Objects::new(), pending: Vec::new() };
-        Ok(Arc::new(Session { options, state: Mutex::new(state), writes: Writes::default() }))
+        Ok(Arc::new(Recording { options, state: Mutex::new(state), writes: Writes::default() }))
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
@@ -162,207 +160,10 @@ impl Session {
     pub(super) fn flush(&self) {
         self.lock().stream.flush();
     }
-
-    pub(super) fn finish(self: &Arc<Self>) -> Result<()> {
-        self.record_persistent();
-        self.lock().stream.finish()
-    }
 }
 
-impl fmt::Debug for Session {
+impl fmt::Debug for Recording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Session")
-    }
-}
-
-/// The bytes of a range of a buffer that the host can map.
-pub(crate) struct BufferBytes {
-    pub(super) buffer: Arc<dyn Buffer>,
-    pub(super) offset: u64,
-    pub(super) length: u64,
-}
-
-impl PartSource for BufferBytes {
-    fn byte_length(&self) -> u64 {
-        self.length
-    }
-
-    fn append_to(&self, out: &mut Vec<u8>) -> Result<()> {
-        let start = out.len();
-        out.resize(start + file::fitting(self.length)?, 0);
-        buffer_read(&*self.buffer, self.offset, out.get_mut(start..).unwrap_or_default())
-    }
-
-    fn write(&self, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let mut bytes = [0; CHUNK];
-        let mut done = 0;
-        while done < self.length {
-            let left = usize::try_from(self.length - done).unwrap_or(CHUNK).min(CHUNK);
-            let part = bytes.get_mut(..left).unwrap_or_default();
-            buffer_read(&*self.buffer, self.offset + done, part)?;
-            sink(part)?;
-            done += left as u64;
-        }
-        Ok(())
-    }
-}
-
-/// Shows a session the calls of its devices.
-#[derive(Debug)]
-pub(super) struct RecordingObserver(pub(super) Arc<Session>);
-
-impl RecordingObserver {
-    /// Records a call, and returns the object that it makes.
-    fn record(&self, called: &Called<'_>, outcome: Option<Result<Reply<'_>, &Status>>) {
-        let session = &self.0;
-        let mut state = session.lock();
-        if !is_recorded(called.object()) {
-            return;
-        }
-        let recorded = Encoder::new(session, &mut state, called, outcome).and_then(|mut encoder| {
-            if arms::makes(called.call()) {
-                encoder.makes();
-            }
-            match called.call() {
-                Call::DeviceQueueBarrier { queue_affinity, wait, signal, flags } => {
-                    encoder.barrier(*queue_affinity, wait, signal, *flags)?;
-                }
-                Call::SemaphoreSignal { value } => encoder.host_signal(*value)?,
-                Call::SemaphoreFail { .. } | Call::FileRead { .. } | Call::FileWrite { .. } => {
-                    return Err(Status::unimplemented("the format has no record of it, and a replay would miss it"));
-                }
-                call => arms::record(call, &mut encoder)?,
-            }
-            if let Some(Ok(reply)) = outcome {
-                arms::made(&reply, &mut encoder)?;
-            }
-            Ok((encoder.place, encoder.made))
-        });
-        match recorded {
-            Ok((Some(place), made)) if outcome.is_none() => {
-                state.pending.push(Pending { call: called.number(), place, made });
-            }
-            Ok(_) => {}
-            Err(status) => state.stream.fail(status.context(called.name())),
-        }
-    }
-
-    /// A call that was recorded before has returned.
-    fn ended(&self, called: &Called<'_>, outcome: Result<Reply<'_>, &Status>) {
-        let session = &self.0;
-        let mut state = session.lock();
-        let index = state.pending.iter().rposition(|pending| pending.call == called.number());
-        let Some(index) = index else { return };
-        let Pending { place, made, .. } = state.pending.swap_remove(index);
-        match outcome {
-            Err(status) => state.stream.set_status(place, status.code()),
-            Ok(Reply::DeviceQueueAlloca(buffer)) => {
-                let device = state.objects.find(called.object()).map_or(0, |device| device.id);
-                if let Err(status) = session.watch(buffer, Allocation { id: made, device }) {
-                    state.stream.fail(status.context(called.name()));
-                }
-            }
-            Ok(_) => {}
-        }
-    }
-}
-
-/// Whether a call is recorded before the device gets it: others may see what comes of it before it returns.
-fn is_seen_early(call: &Call<'_>) -> bool {
-    matches!(
-        call,
-        Call::DeviceQueueAlloca { .. }
-            | Call::DeviceQueueBarrier { .. }
-            | Call::DeviceQueueCopy { .. }
-            | Call::DeviceQueueDealloca { .. }
-            | Call::DeviceQueueDispatch { .. }
-            | Call::DeviceQueueExecute { .. }
-            | Call::DeviceQueueFill { .. }
-            | Call::DeviceQueueHostCall { .. }
-            | Call::DeviceQueueRead { .. }
-            | Call::DeviceQueueUpdate { .. }
-            | Call::DeviceQueueWrite { .. }
-            | Call::SemaphoreSignal { .. }
-    )
-}
-
-/// Whether calls of an object are recorded. Devices call the others.
-fn is_recorded(id: ObjectId) -> bool {
-    !matches!(object_type(id.kind), ObjectType::NONE | ObjectType::HOST_CALL | ObjectType::CHANNEL | ObjectType::POOL)
-}
-
-/// Whether a call has no record, and asks for nothing that one needs.
-fn is_unrecorded(call: &Call<'_>) -> bool {
-    matches!(
-        call,
-        Call::DeviceAllocator
-            | Call::DeviceId
-            | Call::SemaphoreQuery
-            | Call::SemaphoreWait { .. }
-            | Call::SemaphoreNotify { .. }
-            | Call::CommandBufferMode
-    )
-}
-
-impl Observer for RecordingObserver {
-    fn before(&self, called: &Called<'_>) -> Result<()> {
-        let call = called.call();
-        match call {
-            Call::DeviceImportFile { external_file, .. } if self.0.options.files == FilePolicy::Fail => {
-                file::check_policy(external_file)?;
-            }
-            Call::AllocatorImportBuffer { params, external_buffer } => file::check_import(params, external_buffer)?,
-            _ => {}
-        }
-        if is_seen_early(call) {
-            self.0.record_persistent();
-            self.0.check_writes(called)?;
-            self.record(called, None);
-        }
-        Ok(())
-    }
-
-    fn after(&self, called: &Called<'_>, outcome: Result<Reply<'_>, &Status>) {
-        let call = called.call();
-        if is_unrecorded(call) {
-            if let Ok(Reply::DeviceAllocator(allocator)) = outcome {
-                self.0.note_allocator(called, allocator);
-            }
-            return;
-        }
-        if is_seen_early(call) {
-            self.ended(called, outcome);
-            self.0.note_operation(called);
-            return;
-        }
-        self.record(called, Some(outcome));
-    }
-
-    fn dropped(&self, object: ObjectId) {
-        self.0.lock().objects.remove(object);
-    }
-}
-
-impl Session {
-    /// Gives another allocator of a device the number of the first.
-    fn note_allocator(&self, called: &Called<'_>, allocator: &Arc<dyn vireo_hal::Allocator>) {
-        let id = called.id(allocator);
-        let mut state = self.lock();
-        if state.objects.find(id).is_none()
-            && let Some(device) = state.objects.find(called.object())
-        {
-            // The allocator of a device follows it in the capture.
-            state.objects.add(id, Recorded { id: device.id + 1, device: device.id });
-        }
-    }
-
-    /// Watches what the host writes to a buffer.
-    pub(super) fn watch(self: &Arc<Self>, buffer: &Arc<dyn Buffer>, allocation: Allocation) -> Result<()> {
-        let slot = buffer.watch_slot().ok_or_else(|| {
-            Status::new(StatusCode::Unimplemented, format!("{buffer:?} cannot be watched: it has no slot for that"))
-        })?;
-        slot.set(self.clone(), allocation.number())?;
-        self.shadow(buffer, allocation.number());
-        Ok(())
+        f.write_str("Recording")
     }
 }
