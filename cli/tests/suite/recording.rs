@@ -27,13 +27,15 @@ fn expected_outputs(records: &[(RecordHeader, Vec<u8>)]) -> Vec<Vec<u8>> {
     private.map(|(_, payload)| ExpectedReadParts::read(payload).unwrap().data.to_vec()).collect()
 }
 
-/// Runs a program twice with its device recorded, and checks what every capture has to be.
-fn record(name: &str, programs: &Path, arguments: &[String]) -> Vec<(RecordHeader, Vec<u8>)> {
+/// Runs a program twice with its device, which the flags make, recorded, and checks what every capture has to be. A
+/// replay on that device reads the results again.
+fn record(name: &str, programs: &Path, device: &[&str], arguments: &[String]) -> Vec<(RecordHeader, Vec<u8>)> {
     let temporary = tempfile::tempdir().unwrap();
     let captures = ["first", "second"].map(|file| temporary.path().join(file));
     for capture in &captures {
         let flag = format!("--device_replay_output={}", capture.display());
-        let outcome = vireo(programs, arguments.iter().chain([&flag]));
+        let flags = device.iter().copied().chain([flag.as_str()]);
+        let outcome = vireo(programs, arguments.iter().map(String::as_str).chain(flags));
         // Some models print what they do.
         assert!(outcome.code == 0 && !outcome.stderr.contains("device_replay"), "{name}: {}", outcome.stderr);
     }
@@ -43,7 +45,19 @@ fn record(name: &str, programs: &Path, arguments: &[String]) -> Vec<(RecordHeade
     assert_eq!(summary.unsupported, 0, "{name}");
     let dumped = vireo(temporary.path(), ["replay", "dump", "first"]);
     assert!(dumped.stdout.contains("  strict_replay_supported: yes\n"), "{name}: {}{}", dumped.stdout, dumped.stderr);
-    records(&captures[0])
+    let records = records(&captures[0]);
+    let count = expected_outputs(&records).len();
+    if count > 0 {
+        let verified = vireo(temporary.path(), ["replay", "verify", "first"].iter().chain(device));
+        let told = format!("{count} of {count} outputs are as expected");
+        assert!(
+            verified.code == 0 && verified.stdout.contains(&told),
+            "{name}: {}{}",
+            verified.stdout,
+            verified.stderr
+        );
+    }
+    records
 }
 
 fn text(value: &Value) -> &str {
@@ -77,23 +91,22 @@ fn every_model_is_recorded_with_its_results() {
         if !runs(text(&module["cpu"])) || call.get("error").is_some() || !seen.insert(text(&module["file"])) {
             continue;
         }
-        for device in ["local-sync", "local-task"] {
+        for device in ["--device=local-sync", "--device=local-task"] {
             let mut arguments = vec![
                 "run".to_string(),
                 format!("--module={}", text(&module["file"])),
                 format!("--function={}", text(&call["function"])),
-                format!("--device={device}"),
             ];
             let inputs = call["inputs"].as_array().into_iter().flatten();
             arguments.extend(inputs.map(|input| format!("--input={}", text(input))));
-            let records = record(name, &models, &arguments);
+            let records = record(name, &models, &[device], &arguments);
             let outputs = expected_outputs(&records);
             let arrays =
                 call["outputs"].as_array().into_iter().flatten().map(text).filter(|path| path.ends_with(".npy"));
             let arrays: Vec<Vec<u8>> = arrays.map(|path| std::fs::read(models.join(path)).unwrap()).collect();
             if module.get("units").is_none() && cfg!(target_arch = "x86_64") && outputs.len() == arrays.len() {
                 let good = arrays.iter().zip(&outputs).all(|(array, output)| array.ends_with(output));
-                assert!(good, "{name} on {device}: an expected output is not the result");
+                assert!(good, "{name}, {device}: an expected output is not the result");
             }
         }
     }
@@ -107,14 +120,30 @@ fn programs_on_the_software_agent_are_recorded() {
     let manifest = manifest(&programs);
     for name in ["softmax", "layernorm", "gather", "topk", "matmul_i8"] {
         let program = &manifest["programs"][name];
-        let mut arguments: Vec<String> =
-            ["run", "--device=amdgpu", "--amdgpu_agent=software", "--function=main"].map(str::to_string).to_vec();
-        arguments.push(format!("--module={}", text(&program["modules"]["gfx1100"])));
+        let module = format!("--module={}", text(&program["modules"]["gfx1100"]));
+        let mut arguments = vec!["run".to_string(), "--function=main".to_string(), module];
         let inputs = program["inputs"].as_array().into_iter().flatten();
         arguments.extend(inputs.map(|input| format!("--input={}", text(input))));
-        let records = record(name, &programs, &arguments);
+        let device = ["--device=amdgpu", "--amdgpu_agent=software"];
+        let records = record(name, &programs, &device, &arguments);
         assert!(!expected_outputs(&records).is_empty(), "{name}");
         assert!(records.iter().any(|(header, _)| header.operation_code == operation::BUFFER_UNMAP_RANGE), "{name}");
+    }
+}
+
+#[test]
+fn programs_on_the_software_driver_of_cuda_are_recorded() {
+    let programs = folder("../fixtures/cuda");
+    for (name, inputs) in [("sums", &["7x5xf32=2"][..]), ("layers", &["4x8xf32=1", "8x8xf32=0.5"])] {
+        for graphs in ["never", "always"] {
+            let mut arguments =
+                vec!["run".to_string(), "--module=programs.vmfb".to_string(), format!("--function={name}")];
+            arguments.extend(inputs.iter().map(|input| format!("--input={input}")));
+            let graphs = format!("--cuda_use_graphs={graphs}");
+            let device = ["--device=cuda", "--cuda_driver=software", &graphs];
+            let records = record(name, &programs, &device, &arguments);
+            assert_eq!(expected_outputs(&records).len(), 1, "{name}, {graphs}");
+        }
     }
 }
 

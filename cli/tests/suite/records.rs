@@ -70,6 +70,49 @@ fn programs_write_profiles() {
     assert_eq!(outcome.code, 2, "{}", outcome.stderr);
 }
 
+/// Programs for GPUs write profiles with the device's times of each dispatch, and each report takes them.
+#[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
+#[test]
+fn programs_for_gpus_write_profiles() {
+    let temporary = tempfile::tempdir().unwrap();
+    let profile = temporary.path().join("gpu.ireeprof");
+    let output = format!("--device_profiling_output={}", profile.display());
+    let cuda = [
+        &["cuda/programs.vmfb", "--function=layers", "--input=4x8xf32=1", "--input=8x8xf32=0.5"][..],
+        &["--device=cuda", "--cuda_driver=software"],
+    ];
+    let amdgpu = [
+        &["gpu/gfx1100/reductions.vmfb", "--function=main", "--input=@gpu/inputs/reductions_0.npy"][..],
+        &["--device=amdgpu", "--amdgpu_agent=software"],
+    ];
+    for (program, graphs) in [(cuda, Some("never")), (cuda, Some("always")), (amdgpu, None)] {
+        let graphs = graphs.map(|graphs| format!("--cuda_use_graphs={graphs}"));
+        let modes = "--device_profiling_mode=queue-events,device-queue-events,dispatch-events,memory-events";
+        let flags = ["run", modes, &output].into_iter().chain(graphs.as_deref());
+        let ran = vireo(&folder("../fixtures"), flags.chain(program.concat()));
+        assert_eq!(ran.code, 0, "{program:?}: {}", ran.stderr);
+        let report = |command: &str, flags: &[&str]| {
+            let profile = profile.to_str().unwrap();
+            let outcome = vireo(temporary.path(), ["profile", command, profile].iter().chain(flags));
+            assert_eq!(outcome.code, 0, "{program:?}, {command}: {}", outcome.stderr);
+            outcome.stdout
+        };
+        for command in ["summary", "statistics", "executable", "command", "queue", "counter", "memory", "cat"] {
+            report(command, &[]);
+        }
+        // As many dispatches as a trace of them has.
+        let dispatches = report("dispatch", &["--format=jsonl", "--dispatch_events"]);
+        let events = dispatches.lines().filter(|row| row.contains("\"type\":\"dispatch_event\"")).count();
+        let trace = temporary.path().join("trace.json");
+        let flag = format!("--dispatch_trace={}", trace.display());
+        let traced = ["run", &flag].into_iter().chain(graphs.as_deref()).chain(program.concat());
+        let traced = vireo(&folder("../fixtures"), traced);
+        assert_eq!(traced.code, 0, "{}", traced.stderr);
+        let begun = fs::read_to_string(&trace).unwrap().matches("\"ph\":\"B\"").count();
+        assert!(begun > 0 && events == begun, "{program:?}: {events} events of {begun} dispatches: {dispatches}");
+    }
+}
+
 /// Replays of a capture, with the exit codes of each way in which they end.
 #[test]
 fn captures_are_replayed_and_compared() {
