@@ -23,7 +23,6 @@ const NOT_READ: &[(&str, &str)] = &[
         "PoolAcquireFlags::WAIT_FRONTIER_TAINTED",
         "told by pools of other libraries; every frontier is waited for in full",
     ),
-    ("ProfileChunkFlags", "no chunk lacks records: they are written whenever there are many"),
     ("MemoryAccess::DISCARD", "a permission: what is written over may be read all the same"),
     (
         "BufferUsage::DISPATCH_UNIFORM_READ",
@@ -38,8 +37,8 @@ const NOT_READ: &[(&str, &str)] = &[
     ("BufferUsage::MAPPING_ACCESS_SEQUENTIAL_WRITE", "a hint about how the host writes"),
     ("CommandBufferMode::UNVALIDATED", "a permission: commands are validated all the same"),
     ("CommandBufferMode::UNRETAINED", "a permission: resources are retained all the same"),
-    ("CommandBufferMode::RETAIN_PROFILE_METADATA", "for profiling, which is refused by name"),
-    ("CommandBufferMode::RETAIN_DISPATCH_METADATA", "for profiling, which is refused by name"),
+    ("CommandBufferMode::RETAIN_PROFILE_METADATA", "a permission: profiles keep what they name of any command buffer"),
+    ("CommandBufferMode::RETAIN_DISPATCH_METADATA", "a permission: profiles keep what they name of any command buffer"),
     ("ExecutionStage", "a barrier orders all stages"),
     ("AccessScope", "a barrier orders all accesses"),
     ("DispatchFlags::ALLOW_INLINE_EXECUTION", "a hint: queues see from the work itself where it runs best"),
