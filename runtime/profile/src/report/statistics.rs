@@ -347,10 +347,17 @@ fn row(catalog: &Catalog, key: &Key, sums: &Sums, out: &mut dyn Write) -> io::Re
 
 fn text(catalog: &Catalog, rows: &[(Key, Sums)], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\nIREE HAL device statistics:")?;
-    writeln!(out, "  aggregate_rows={}", rows.len())?;
     let dropped = catalog.truncated(Content::ALL).1;
+    if rows.is_empty() && dropped == 0 {
+        writeln!(out, "  no profiling records captured")?;
+        return Ok(());
+    }
+    writeln!(out, "  aggregate_rows={}", rows.len())?;
     if dropped != 0 {
         writeln!(out, "  dropped_records={dropped}")?;
+    }
+    if rows.is_empty() {
+        return Ok(());
     }
     for (label, kind) in [
         ("dispatch_function_total", Kind::DispatchFunction),
@@ -410,13 +417,12 @@ fn text(catalog: &Catalog, rows: &[(Key, Sums)], out: &mut dyn Write) -> io::Res
     Ok(())
 }
 
-/// Nanoseconds in the unit that fits, with three digits that are cut off.
+/// Nanoseconds in the unit that fits, of which milliseconds are the largest, with three digits that are cut off.
 fn time(nanoseconds: u64) -> String {
     let (unit, factor) = match nanoseconds {
         0..1_000 => return format!("{nanoseconds} ns"),
         1_000..1_000_000 => ("us", 1_000),
-        1_000_000..1_000_000_000 => ("ms", 1_000_000),
-        _ => ("s", 1_000_000_000),
+        _ => ("ms", 1_000_000),
     };
     format!("{}.{:03} {unit}", nanoseconds / factor, nanoseconds % factor / (factor / 1000))
 }
