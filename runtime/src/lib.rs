@@ -320,11 +320,12 @@ pub mod io {
 #[cfg(feature = "replay")]
 pub mod replay {
     pub use vireo_replay::{
-        CaptureFile, CaptureWriter, CapturedExecutable, Difference, DumpError, DumpFormat, Examined, Expected,
-        Extracted, FileAccess, FilePolicy, FileRemap, FileValidation, HostRead, NamedFile, Operation, Outputs,
-        PAYLOADS, ParseError, Plan, ReadError, Reader, Record, Recorder, RecorderOptions, Replay, ReplayOptions,
-        Replayed, Salvaged, Substitution, SubstitutionSource, Summary, Watch, dump, extract, format, operations,
-        payload_type, payloads, salvage,
+        BoundRange, CaptureFile, CaptureWriter, CapturedExecutable, Cause, CompareAs, Comparison, ContentsOf, Diff,
+        DiffSide, Difference, DifferentElement, DumpError, DumpFormat, ElementValue, Examined, Expected, Extracted,
+        FileAccess, FilePolicy, FileRemap, FileValidation, FirstDifference, HostRead, NamedFile, Operation, Outputs,
+        PAYLOADS, ParseError, Plan, RangeDifference, ReadError, Reader, Record, Recorder, RecorderOptions, Replay,
+        ReplayOptions, Replayed, Salvaged, SteppedDispatch, SteppedRead, Substitution, SubstitutionSource, Summary,
+        Watch, WatchDiff, diff, dump, extract, format, operations, payload_type, payloads, salvage,
     };
 }
 

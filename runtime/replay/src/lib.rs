@@ -5,6 +5,7 @@
 //! - [`Recorder`] writes one of what devices are asked to do.
 //! - [`dump()`] shows a capture to people or programs, as `iree-dump-replay` does.
 //! - [`Plan`] is a capture that was read and checked; [`Plan::run`] replays it on devices.
+//! - [`diff()`] compares two replays, dispatch by dispatch.
 //! - [`Examined`] says what a capture needs and holds, [`extract()`] takes it apart, [`salvage()`] saves what is whole
 //!   of a damaged one, and [`Expected`] compares a replay with what the host read when the capture was made.
 //! - [`payloads`] and [`operations`] are generated from `spec/replay`.
@@ -17,6 +18,8 @@
 #![forbid(unsafe_code)]
 
 mod captured_file;
+mod compare;
+mod diff;
 mod digest;
 mod dump;
 mod examine;
@@ -27,15 +30,19 @@ mod generated;
 mod objects;
 mod operation;
 mod options;
+mod order;
 mod payload;
 mod plan;
 mod reader;
 mod recorder;
 mod salvage;
+mod stepper;
 mod summary;
 mod timelines;
 mod writer;
 
+pub use compare::{CompareAs, Comparison, DifferentElement, ElementValue, RangeDifference};
+pub use diff::{Cause, ContentsOf, Diff, DiffSide, FirstDifference, WatchDiff, diff};
 pub use dump::{DumpError, DumpFormat, dump};
 pub use examine::{CapturedExecutable, Examined, NamedFile};
 pub use executor::{HostRead, Replayed, Watch};
@@ -51,6 +58,7 @@ pub use plan::Plan;
 pub use reader::{Reader, Record};
 pub use recorder::{CaptureFile, FilePolicy, FileValidation, Recorder, RecorderOptions};
 pub use salvage::{Salvaged, salvage};
+pub use stepper::{BoundRange, SteppedDispatch, SteppedRead};
 pub use summary::Summary;
 pub use vireo_core::record_file::ReadError;
 pub use writer::CaptureWriter;

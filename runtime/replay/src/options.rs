@@ -70,6 +70,12 @@ pub struct FileRemap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseError(&'static str);
 
+impl ParseError {
+    pub(crate) fn new(message: &'static str) -> ParseError {
+        ParseError(message)
+    }
+}
+
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)

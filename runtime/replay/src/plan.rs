@@ -48,6 +48,16 @@ impl Reference {
         let BufferRef { buffer_id: id, offset, length, .. } = *range;
         Reference { object: ObjectType::BUFFER, id, range: Some((offset, length)) }
     }
+
+    /// Its type.
+    pub(crate) fn kind(&self) -> ObjectType {
+        self.object
+    }
+
+    /// Its number; 0 if there is none.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
 }
 
 /// A step of a replay: a call, a scope, or a range that the host read.
@@ -63,10 +73,17 @@ pub(crate) struct Step {
     pub(crate) payload_type: u32,
     /// The object that is called.
     pub(crate) object: u64,
-    /// The object that it makes.
+    /// The object that it makes, or has to do with in another way.
     pub(crate) related: u64,
     /// Its payload among the bytes of the plan.
     pub(crate) payload: Range<usize>,
+}
+
+impl Step {
+    /// The object that it makes. Steps that make none may have a related object, too.
+    pub(crate) fn made(&self) -> Option<u64> {
+        Operation::find(self.code)?.made().map(|_| self.related)
+    }
 }
 
 /// A buffer, semaphore or other object, as a plan knows it.
@@ -169,7 +186,7 @@ impl Plan {
     }
 
     /// The points of a submission.
-    fn points_of(&self, step: &Step, timelines: &mut Timelines) -> Result<Option<(Vec<Point>, Vec<Point>)>> {
+    pub(crate) fn points_of(&self, step: &Step, timelines: &mut Timelines) -> Result<Option<(Vec<Point>, Vec<Point>)>> {
         let payload = self.payload(step);
         if step.code == operation::DEVICE_CREATE_SEMAPHORE {
             let semaphore = SemaphoreObject::read(whole("semaphore_object", payload)?);
@@ -299,7 +316,7 @@ impl Planner {
             let message = format!("it has a payload of {} bytes: expected none", payload.len());
             return Err(Status::new(StatusCode::DataLoss, message));
         }
-        if let Some(object) = receiver(operation) {
+        if let Some(object) = operation.receiver() {
             self.named(Reference::object(object, header.object_id), true)?;
         }
         references(payload_type, &payload, &mut |reference| self.named(reference, false))?;
@@ -320,7 +337,7 @@ impl Planner {
             }
             _ => {}
         }
-        if let Some(made) = operation.makes.and_then(object_type) {
+        if let Some(made) = operation.made() {
             self.make(made, header.related_object_id, size_of_buffer(operation.code, &payload)?)?;
         }
         let start = self.bytes.len();
@@ -379,17 +396,8 @@ impl Planner {
     }
 }
 
-/// The type of the object that an operation is called on.
-fn receiver(operation: &Operation) -> Option<ObjectType> {
-    object_type(operation.name.split('.').next()?)
-}
-
-fn object_type(name: &str) -> Option<ObjectType> {
-    (1..=12).map(ObjectType).find(|object| object.name() == Some(name))
-}
-
 /// Bytes of the buffer that a call makes.
-fn size_of_buffer(code: u32, payload: &[u8]) -> Result<u64> {
+pub(crate) fn size_of_buffer(code: u32, payload: &[u8]) -> Result<u64> {
     Ok(match code {
         operation::ALLOCATOR_ALLOCATE_BUFFER => {
             AllocatorAllocateBuffer::read(whole("allocator_allocate_buffer", payload)?).allocation_size

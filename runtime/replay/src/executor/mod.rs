@@ -122,29 +122,8 @@ impl Plan {
         options: &ReplayOptions,
         watch: &mut dyn Watch,
     ) -> Result<Replayed<'_>> {
-        let (captured, given) = (self.devices.len(), devices.len());
-        if captured != given {
-            let message = format!("the capture has {captured} devices, and {given} are given: expected as many");
-            return Err(Status::invalid_argument(message));
-        }
-        if let Some(status) = &self.hopeless {
-            return Err(status.clone());
-        }
         let _started = scope::start(&options.limits);
-        let mut objects: Vec<Object> = Vec::new();
-        objects.resize_with(self.places, || Object::Missing);
-        for ((device_id, allocator_id), device) in self.devices.iter().zip(devices) {
-            let allocator = Some(Object::Allocator(device.allocator()));
-            let made = [(Some(*device_id), Some(Object::Device(device.clone()))), (*allocator_id, allocator)];
-            for (id, object) in made {
-                let place = id.and_then(|id| self.objects.place(id)).and_then(|place| objects.get_mut(place));
-                if let (Some(place), Some(object)) = (place, object) {
-                    *place = object;
-                }
-            }
-        }
-        let timelines = Timelines::new(self.places);
-        let mut run = Run { plan: self, options, objects, timelines, index: 0, frontier: Vec::new() };
+        let mut run = Run::new(self, devices, options)?;
         let outcome = run.all(watch);
         if let Err(status) = &outcome {
             run.give_up(status);
@@ -157,7 +136,11 @@ impl Plan {
 /// A replay under way.
 pub(crate) struct Run<'a> {
     plan: &'a Plan,
-    options: &'a ReplayOptions,
+    pub(crate) options: &'a ReplayOptions,
+    /// Whether each submission is waited for before the next call.
+    serial: bool,
+    /// Whether buffers are made so that a stepper can see their contents.
+    in_steps: bool,
     objects: Vec<Object>,
     timelines: Timelines,
     /// The index of the step.
@@ -193,6 +176,39 @@ objects! {
 
 fn not_there(expected: &str, id: u64) -> Status {
     Status::new(StatusCode::FailedPrecondition, format!("the {expected} {id} is not there"))
+}
+
+impl<'a> Run<'a> {
+    /// A replay that has not begun.
+    pub(crate) fn new(plan: &'a Plan, devices: &[Arc<dyn Device>], options: &'a ReplayOptions) -> Result<Run<'a>> {
+        let (captured, given) = (plan.devices.len(), devices.len());
+        if captured != given {
+            let message = format!("the capture has {captured} devices, and {given} are given: expected as many");
+            return Err(Status::invalid_argument(message));
+        }
+        if let Some(status) = &plan.hopeless {
+            return Err(status.clone());
+        }
+        let mut objects: Vec<Object> = Vec::new();
+        objects.resize_with(plan.places, || Object::Missing);
+        for ((device_id, allocator_id), device) in plan.devices.iter().zip(devices) {
+            let allocator = Some(Object::Allocator(device.allocator()));
+            let made = [(Some(*device_id), Some(Object::Device(device.clone()))), (*allocator_id, allocator)];
+            for (id, object) in made {
+                let place = id.and_then(|id| plan.objects.place(id)).and_then(|place| objects.get_mut(place));
+                if let (Some(place), Some(object)) = (place, object) {
+                    *place = object;
+                }
+            }
+        }
+        let (timelines, serial) = (Timelines::new(plan.places), options.serial);
+        Ok(Run { plan, options, serial, in_steps: false, objects, timelines, index: 0, frontier: Vec::new() })
+    }
+
+    /// The same for a stepper.
+    pub(crate) fn in_steps(self) -> Run<'a> {
+        Run { serial: true, in_steps: true, ..self }
+    }
 }
 
 impl Run<'_> {
@@ -268,7 +284,7 @@ impl Run<'_> {
         signals: &Elements<'_, payloads::Timepoint>,
     ) -> Result<()> {
         let missing = self.timelines.missing(waits.iter().map(|point| self.plan.point(point)));
-        if let Some(Point { semaphore, value, .. }) = missing.filter(|_| self.options.serial) {
+        if let Some(Point { semaphore, value, .. }) = missing.filter(|_| self.serial) {
             let message =
                 format!("it waits for value {value} of semaphore {semaphore}, which nothing before it signals");
             return Err(Status::new(StatusCode::FailedPrecondition, message));
@@ -291,7 +307,7 @@ impl Run<'_> {
                 }
             }
         }
-        if self.options.serial { self.wait() } else { Ok(()) }
+        if self.serial { self.wait() } else { Ok(()) }
     }
 
     /// Called before a command is recorded: it may run at once.
@@ -303,7 +319,7 @@ impl Run<'_> {
     }
 
     /// Ends what waits for points that will not come.
-    fn give_up(&mut self, status: &Status) {
+    pub(crate) fn give_up(&self, status: &Status) {
         for object in &self.objects {
             if let Object::Semaphore(semaphore) = object {
                 semaphore.fail(status.clone());
@@ -328,6 +344,13 @@ impl Run<'_> {
     pub(crate) fn made_command_buffer(&mut self, step: &Step, commands: Arc<dyn CommandBuffer>) -> Result<()> {
         let runs_at_once = commands.mode().contains(CommandBufferMode::ALLOW_INLINE_EXECUTION);
         self.made(step, Object::CommandBuffer(commands, runs_at_once))
+    }
+
+    /// Has a command buffer in place of another.
+    pub(crate) fn replace_command_buffer(&mut self, id: u64, commands: Arc<dyn CommandBuffer>) -> Result<()> {
+        let place = self.plan.objects.place(id).and_then(|place| self.objects.get_mut(place));
+        *place.ok_or_else(|| not_there("command buffer", id))? = Object::CommandBuffer(commands, false);
+        Ok(())
     }
 
     pub(crate) fn made_event(&mut self, step: &Step, event: Arc<dyn Event>) -> Result<()> {
