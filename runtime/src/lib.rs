@@ -322,10 +322,10 @@ pub mod replay {
     pub use vireo_replay::{
         BoundRange, CaptureFile, CaptureWriter, CapturedExecutable, Cause, CompareAs, Comparison, ContentsOf, Diff,
         DiffSide, Difference, DifferentElement, DumpError, DumpFormat, ElementValue, Examined, Expected, Extracted,
-        FileAccess, FilePolicy, FileRemap, FileValidation, FirstDifference, HostRead, NamedFile, Operation, Outputs,
-        PAYLOADS, ParseError, Plan, RangeDifference, ReadError, Reader, Record, Recorder, RecorderOptions, Replay,
-        ReplayOptions, Replayed, Salvaged, SteppedDispatch, SteppedRead, Substitution, SubstitutionSource, Summary,
-        Watch, WatchDiff, diff, dump, extract, format, operations, payload_type, payloads, salvage,
+        FileAccess, FilePolicy, FileRemap, FileValidation, FirstDifference, HostRead, Minimized, NamedFile, Operation,
+        Outputs, PAYLOADS, ParseError, Plan, RangeDifference, ReadError, Reader, Record, Recorder, RecorderOptions,
+        Replay, ReplayOptions, Replayed, Salvaged, SteppedDispatch, SteppedRead, Substitution, SubstitutionSource,
+        Summary, Watch, WatchDiff, diff, dump, extract, format, minimize, operations, payload_type, payloads, salvage,
     };
 }
 

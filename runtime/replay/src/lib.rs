@@ -5,7 +5,7 @@
 //! - [`Recorder`] writes one of what devices are asked to do.
 //! - [`dump()`] shows a capture to people or programs, as `iree-dump-replay` does.
 //! - [`Plan`] is a capture that was read and checked; [`Plan::run`] replays it on devices.
-//! - [`diff()`] compares two replays, dispatch by dispatch.
+//! - [`diff()`] compares two replays, dispatch by dispatch; [`minimize()`] makes a capture of one dispatch.
 //! - [`Examined`] says what a capture needs and holds, [`extract()`] takes it apart, [`salvage()`] saves what is whole
 //!   of a damaged one, and [`Expected`] compares a replay with what the host read when the capture was made.
 //! - [`payloads`] and [`operations`] are generated from `spec/replay`.
@@ -27,6 +27,7 @@ mod executor;
 mod expected;
 mod extract;
 mod generated;
+mod minimize;
 mod objects;
 mod operation;
 mod options;
@@ -52,6 +53,7 @@ pub use extract::{Extracted, extract};
 pub use generated::dump::LAYOUTS;
 pub use generated::dump::{PAYLOADS, payload as payload_type};
 pub use generated::{format, operations, payloads};
+pub use minimize::{Minimized, minimize};
 pub use operation::{Operation, Replay};
 pub use options::{FileAccess, FileRemap, ParseError, ReplayOptions, Substitution, SubstitutionSource};
 pub use plan::Plan;
