@@ -6,6 +6,7 @@
 //! - [`dump()`] shows a capture to people or programs, as `iree-dump-replay` does.
 //! - [`Plan`] is a capture that was read and checked; [`Plan::run`] replays it on devices.
 //! - [`diff()`] compares two replays, dispatch by dispatch; [`minimize()`] makes a capture of one dispatch.
+//! - [`edit()`] writes a changed copy.
 //! - [`Examined`] says what a capture needs and holds, [`extract()`] takes it apart, [`salvage()`] saves what is whole
 //!   of a damaged one, and [`Expected`] compares a replay with what the host read when the capture was made.
 //! - [`payloads`] and [`operations`] are generated from `spec/replay`.
@@ -22,6 +23,7 @@ mod compare;
 mod diff;
 mod digest;
 mod dump;
+mod edit;
 mod examine;
 mod executor;
 mod expected;
@@ -37,7 +39,10 @@ mod plan;
 mod reader;
 mod recorder;
 mod salvage;
+mod sequence;
+mod slice;
 mod stepper;
+mod strip;
 mod summary;
 mod timelines;
 mod writer;
@@ -45,6 +50,7 @@ mod writer;
 pub use compare::{CompareAs, Comparison, DifferentElement, ElementValue, RangeDifference};
 pub use diff::{Cause, ContentsOf, Diff, DiffSide, FirstDifference, WatchDiff, diff};
 pub use dump::{DumpError, DumpFormat, dump};
+pub use edit::{EditOptions, Edited, RecordRanges, edit};
 pub use examine::{CapturedExecutable, Examined, NamedFile};
 pub use executor::{HostRead, Replayed, Watch};
 pub use expected::{Difference, Expected, Outputs};
@@ -61,6 +67,7 @@ pub use reader::{Reader, Record};
 pub use recorder::{CaptureFile, FilePolicy, FileValidation, Recorder, RecorderOptions};
 pub use salvage::{Salvaged, salvage};
 pub use stepper::{BoundRange, SteppedDispatch, SteppedRead};
+pub use strip::Stripped;
 pub use summary::Summary;
 pub use vireo_core::record_file::ReadError;
 pub use writer::CaptureWriter;
