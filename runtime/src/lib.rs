@@ -320,13 +320,14 @@ pub mod io {
 #[cfg(feature = "replay")]
 pub mod replay {
     pub use vireo_replay::{
-        BoundRange, CaptureFile, CaptureWriter, CapturedExecutable, Cause, CompareAs, Comparison, ContentsOf, Diff,
-        DiffSide, Difference, DifferentElement, DumpError, DumpFormat, EditOptions, Edited, ElementValue, Examined,
-        Expected, Extracted, FileAccess, FilePolicy, FileRemap, FileValidation, FirstDifference, HostRead, Minimized,
-        NamedFile, Operation, Outputs, PAYLOADS, ParseError, Plan, RangeDifference, ReadError, Reader, Record,
-        RecordRanges, Recorder, RecorderOptions, Replay, ReplayOptions, Replayed, Salvaged, SteppedDispatch,
-        SteppedRead, Stripped, Substitution, SubstitutionSource, Summary, Watch, WatchDiff, diff, dump, edit, extract,
-        format, minimize, operations, payload_type, payloads, salvage,
+        BoundRange, Candidate, CaptureFile, CaptureWriter, CapturedExecutable, Cause, CompareAs, Comparison,
+        ContentsOf, Diff, DiffSide, Difference, DifferentElement, DumpError, DumpFormat, EditOptions, Edited,
+        ElementValue, Examined, Expected, Extracted, FileAccess, FilePolicy, FileRemap, FileValidation,
+        FirstDifference, HostRead, Minimized, NamedFile, Operation, Outputs, PAYLOADS, ParseError, Plan,
+        RangeDifference, ReadError, Reader, Record, RecordRanges, Recorder, RecorderOptions, Reduced, Replay,
+        ReplayOptions, Replayed, Salvaged, SteppedDispatch, SteppedRead, Stripped, Substitution, SubstitutionSource,
+        Summary, Verdict, Watch, WatchDiff, diff, dump, edit, extract, format, minimize, operations, payload_type,
+        payloads, reduce, salvage,
     };
 }
 

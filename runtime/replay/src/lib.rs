@@ -6,7 +6,7 @@
 //! - [`dump()`] shows a capture to people or programs, as `iree-dump-replay` does.
 //! - [`Plan`] is a capture that was read and checked; [`Plan::run`] replays it on devices.
 //! - [`diff()`] compares two replays, dispatch by dispatch; [`minimize()`] makes a capture of one dispatch.
-//! - [`edit()`] writes a changed copy.
+//! - [`edit()`] writes a changed copy, and [`reduce()`] the least one that a test finds interesting.
 //! - [`Examined`] says what a capture needs and holds, [`extract()`] takes it apart, [`salvage()`] saves what is whole
 //!   of a damaged one, and [`Expected`] compares a replay with what the host read when the capture was made.
 //! - [`payloads`] and [`operations`] are generated from `spec/replay`.
@@ -38,6 +38,7 @@ mod payload;
 mod plan;
 mod reader;
 mod recorder;
+mod reduce;
 mod salvage;
 mod sequence;
 mod slice;
@@ -65,6 +66,7 @@ pub use options::{FileAccess, FileRemap, ParseError, ReplayOptions, Substitution
 pub use plan::Plan;
 pub use reader::{Reader, Record};
 pub use recorder::{CaptureFile, FilePolicy, FileValidation, Recorder, RecorderOptions};
+pub use reduce::{Candidate, Reduced, Verdict, reduce};
 pub use salvage::{Salvaged, salvage};
 pub use stepper::{BoundRange, SteppedDispatch, SteppedRead};
 pub use strip::Stripped;
