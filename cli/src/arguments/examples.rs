@@ -69,6 +69,20 @@ pub const REPLAY_VERIFY: &str = "\
   vireo replay verify model.ireereplay --write_expected=expected.ireereplay
   vireo replay verify expected.ireereplay --device=local-task";
 
+pub const REPLAY_DIFF: &str = "\
+  vireo replay diff model.ireereplay --device=local-sync --device=cuda --compare=f32 --ulps=4
+  vireo replay diff good.ireereplay bad.ireereplay --device=local-sync --save=parts";
+
+pub const REPLAY_MINIMIZE: &str = "\
+  vireo replay minimize model.ireereplay --dispatch=3 --output=dispatch.ireereplay
+  vireo replay minimize bad.ireereplay --dispatch=3 --expected=good.ireereplay --output=dispatch.ireereplay
+  vireo replay minimize model.ireereplay --test='! iree-run-replay {}' --output=least.ireereplay";
+
+pub const REPLAY_EDIT: &str = "\
+  vireo replay edit model.ireereplay --order --output=ordered.ireereplay
+  vireo replay edit model.ireereplay --inline --strip=data,paths --output=shared.ireereplay
+  vireo replay edit model.ireereplay --keep=100-120 --substitute=4=kernel.bin --output=part.ireereplay";
+
 pub const REPLAY_EXTRACT: &str = "\
   vireo replay extract model.ireereplay --output=parts";
 

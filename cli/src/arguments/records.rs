@@ -1,4 +1,5 @@
-//! The flags of `vireo replay` and `vireo profile`, part of the command line.
+//! The flags of `vireo profile`, and of the commands of `vireo replay` that show and replay captures, part of the
+//! command line.
 
 use std::path::PathBuf;
 
@@ -9,26 +10,6 @@ use vireo::replay::{FileRemap, SubstitutionSource};
 use super::{BenchmarkFormat, DeviceArguments, ListingArguments, MinTime, PolicyArguments, TimeUnit, examples};
 use crate::devices::Drivers;
 use crate::failure::Failure;
-
-/// The commands of `vireo replay`.
-#[derive(Debug, Subcommand)]
-#[command(defer = true)]
-pub enum ReplayCommand {
-    /// List the records of a capture.
-    Dump(ReplayDumpArguments),
-    /// Replay a capture: ask devices again for what they were asked for.
-    Run(Box<ReplayRunArguments>),
-    /// Measure how long a replay takes, or a part of it.
-    Benchmark(Box<ReplayBenchmarkArguments>),
-    /// Tell what a capture needs and holds, and whether it can be replayed.
-    Check(ReplayCheckArguments),
-    /// Replay a capture and compare what the host reads with what it read when the capture was made.
-    Verify(Box<ReplayVerifyArguments>),
-    /// Write what is in a capture to files: executables, files, and bytes of buffers.
-    Extract(ReplayExtractArguments),
-    /// Save the whole records of a capture that is damaged or was not finished.
-    Salvage(ReplaySalvageArguments),
-}
 
 /// Measures how long the replay of a capture takes. Each iteration makes new objects.
 ///
