@@ -5,8 +5,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use vireo::profile::{
-    OutputError, Reader, ReportFilter, ReportFormat, Summary, cat, command, counter, dispatch, executable, export,
-    memory, queue, statistics,
+    OutputError, Reader, ReportFilter, ReportFormat, Summary, cat, command, counter, dispatch, executable, explain,
+    export, memory, queue, statistics,
 };
 
 use crate::arguments::{ExportArguments, ProfileArguments, ProfileCommand, RecordsFormat, ReportArguments};
@@ -22,6 +22,7 @@ pub fn profile(asked: &ProfileCommand) -> Result<Exit, Failure> {
         ProfileCommand::Cat(arguments) => report(arguments, cat),
         ProfileCommand::Export(arguments) => export_rows(arguments),
         ProfileCommand::Statistics(arguments) => report(arguments, statistics),
+        ProfileCommand::Explain(arguments) => filtered(&arguments.report, false, explain),
         ProfileCommand::Executable(arguments) => filtered(&arguments.report, arguments.dispatch_events, executable),
         ProfileCommand::Dispatch(arguments) => filtered(&arguments.report, arguments.dispatch_events, dispatch),
         ProfileCommand::Command(arguments) => filtered(&arguments.report, arguments.dispatch_events, command),

@@ -334,7 +334,7 @@ pub mod profile {
     pub use vireo_profile::{
         ClockFit, Clocks, Content, DeviceSummary, Model, OutputError, ProfileFile, ProfileWriter, ProfiledDevices,
         ReadError, Reader, Record, ReportFilter, ReportFormat, Summary, TypedRecord, TypedRecords, cat, command,
-        counter, dispatch, executable, export, format, memory, queue, records, statistics,
+        counter, dispatch, executable, explain, export, format, memory, queue, records, statistics,
     };
 }
 

@@ -79,6 +79,10 @@ pub const PROFILE: &str = "\
   vireo profile summary model.ireeprof
   vireo profile cat model.ireeprof --format=jsonl";
 
+pub const PROFILE_REPORT: &str = "\
+  vireo profile explain model.ireeprof
+  vireo profile memory model.ireeprof --format=jsonl";
+
 pub const PROFILE_DISPATCH: &str = "\
   vireo profile dispatch model.ireeprof
   vireo profile dispatch model.ireeprof --filter='*matmul*' --dispatch_events --format=jsonl";

@@ -223,6 +223,8 @@ pub enum ProfileCommand {
     Export(ExportArguments),
     /// Add up the events of a profile by what they are of.
     Statistics(ProfileArguments),
+    /// Tell where the time went: busy queues, the slowest functions and dispatches, the most memory, and hints.
+    Explain(ReportCommandArguments),
     /// Show executables and their functions, with how long dispatches took.
     Executable(DispatchReportArguments),
     /// Show how long dispatches of each function took.
@@ -265,11 +267,11 @@ pub struct DispatchReportArguments {
     pub dispatch_events: bool,
 }
 
-/// Shows memory of a profile.
+/// Shows memory of a profile, or explains where its time went.
 ///
 /// Names and values of flags are those of `iree-profile`, and so is what is written.
 #[derive(Args, Debug)]
-#[command(after_help = examples::help(examples::PROFILE))]
+#[command(after_help = examples::help(examples::PROFILE_REPORT))]
 pub struct ReportCommandArguments {
     /// The profile and the form.
     #[command(flatten)]
@@ -303,7 +305,7 @@ pub struct ReportArguments {
     /// counters.
     #[arg(long, default_value = "*", value_name = "PATTERN")]
     pub filter: String,
-    /// Only what has this number: the event of `dispatch`, the executable, the command buffer, the submission of
+    /// Only what has this number: the event of `dispatch` and `explain`, the executable, the command buffer, the submission of
     /// `queue`, the sample of `counter` or what it is of. -1: everything.
     #[arg(long, default_value_t = -1, value_name = "NUMBER", allow_hyphen_values = true)]
     pub id: i64,

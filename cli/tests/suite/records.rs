@@ -5,7 +5,7 @@ use std::fs;
 use crate::common::{folder, vireo};
 
 /// Each command with the record of its output, both in `fixtures/`.
-const COMMANDS: [(&[&str], &str); 7] = [
+const COMMANDS: [(&[&str], &str); 8] = [
     (&["replay", "dump", "replay/payloads.ireereplay"], "replay/payloads.txt"),
     (&["replay", "dump", "replay/parameters.ireereplay", "--format=jsonl"], "replay/parameters.jsonl"),
     (&["profile", "cat", "profile/abs.ireeprof"], "profile/abs.cat.txt"),
@@ -13,6 +13,7 @@ const COMMANDS: [(&[&str], &str); 7] = [
     (&["profile", "summary", "profile/contents.ireeprof"], "profile/contents.summary.txt"),
     (&["profile", "summary", "profile/abs.ireeprof", "--format=jsonl"], "profile/abs.summary.jsonl"),
     (&["profile", "export", "profile/contents.ireeprof", "--format=ireeperf-jsonl"], "profile/contents.export.jsonl"),
+    (&["profile", "explain", "profile/joined.ireeprof", "--format=jsonl"], "profile/joined.explain.jsonl"),
 ];
 
 #[test]
@@ -49,7 +50,9 @@ fn programs_write_profiles() {
     let outcome = vireo(temporary.path(), call.iter().chain(&[output.as_str()]));
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     let report = |command: &'static str| vireo(temporary.path(), ["profile", command, profile]);
-    for command in ["summary", "statistics", "executable", "dispatch", "command", "queue", "counter", "memory", "cat"] {
+    for command in
+        ["summary", "explain", "statistics", "executable", "dispatch", "command", "queue", "counter", "memory", "cat"]
+    {
         let outcome = report(command);
         assert_eq!(outcome.code, 0, "{command}: {}", outcome.stderr);
     }

@@ -3,7 +3,7 @@
 //!
 //! - [`Reader`] checks the records of a file one after the other, [`TypedRecords`] those of a chunk; [`ProfileWriter`]
 //!   writes them.
-//! - [`statistics`], [`dispatch`], [`executable`], [`command`], [`queue`], [`counter`] and [`memory`] are the
+//! - [`statistics`], [`explain`], [`dispatch`], [`executable`], [`command`], [`queue`], [`counter`] and [`memory`] are the
 //!   reports of the commands with these names. [`cat`] shows the records, [`Summary`] counts what they hold,
 //!   [`export`] writes rows for other tools, all as `iree-profile` does.
 //! - [`Model`] joins what chunks say about executables, functions, command buffers, clocks and metrics.
@@ -42,7 +42,7 @@ pub use generated::{format, records};
 pub use model::{Clocks, Model};
 pub use producer::ProfiledDevices;
 pub use reader::{OutputError, Reader, Record, TypedRecord, TypedRecords};
-pub use report::{ReportFilter, command, counter, dispatch, executable, memory, queue, statistics};
+pub use report::{ReportFilter, command, counter, dispatch, executable, explain, memory, queue, statistics};
 pub use sink::ProfileFile;
 pub use summary::{DeviceSummary, Summary};
 pub use vireo_core::record_file::ReadError;
