@@ -5,11 +5,13 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use vireo::profile::{
-    OutputError, Reader, ReportFilter, ReportFormat, Summary, cat, command, counter, dispatch, executable, explain,
-    export, memory, queue, statistics,
+    DiffOptions, OutputError, Reader, ReportFilter, ReportFormat, Summary, cat, command, counter, diff, dispatch,
+    executable, explain, export, memory, queue, statistics,
 };
 
-use crate::arguments::{ExportArguments, ProfileArguments, ProfileCommand, RecordsFormat, ReportArguments};
+use crate::arguments::{
+    DiffArguments, ExportArguments, ProfileArguments, ProfileCommand, RecordsFormat, ReportArguments,
+};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -23,6 +25,7 @@ pub fn profile(asked: &ProfileCommand) -> Result<Exit, Failure> {
         ProfileCommand::Export(arguments) => export_rows(arguments),
         ProfileCommand::Statistics(arguments) => report(arguments, statistics),
         ProfileCommand::Explain(arguments) => filtered(&arguments.report, false, explain),
+        ProfileCommand::Diff(arguments) => compare(arguments),
         ProfileCommand::Executable(arguments) => filtered(&arguments.report, arguments.dispatch_events, executable),
         ProfileCommand::Dispatch(arguments) => filtered(&arguments.report, arguments.dispatch_events, dispatch),
         ProfileCommand::Command(arguments) => filtered(&arguments.report, arguments.dispatch_events, command),
@@ -55,6 +58,22 @@ fn filtered(arguments: &ReportArguments, events: bool, report: FilteredReport) -
     let filter = ReportFilter { pattern: arguments.filter.clone(), id, dispatch_events: events };
     let format = form(arguments.format);
     write(&arguments.file, |reader, out| report(reader, &filter, format, out))
+}
+
+fn compare(arguments: &DiffArguments) -> Result<Exit, Failure> {
+    let (mut before, mut after) = (open(&arguments.before)?, open(&arguments.after)?);
+    let options =
+        DiffOptions { fail_above: arguments.fail_above.map(|share| share.0), ignore_below: arguments.ignore_below };
+    let mut out = BufWriter::new(io::stdout().lock());
+    let compared = diff(&mut before, &mut after, &options, form(arguments.format), &mut out);
+    match compared.and_then(|above| out.flush().map(|()| above).map_err(OutputError::from)) {
+        Ok(0) => Ok(Exit::Ok),
+        Ok(_) => Ok(Exit::Mismatch),
+        Err(OutputError::Read(error)) => {
+            Err(Failure::new(Exit::Usage, "cannot compare profiles").because(error.status()))
+        }
+        Err(OutputError::Write(error)) => Err(cannot_write(Path::new("-")).because(error)),
+    }
 }
 
 fn form(format: RecordsFormat) -> ReportFormat {

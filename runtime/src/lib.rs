@@ -332,9 +332,9 @@ pub mod replay {
 #[cfg(feature = "profile")]
 pub mod profile {
     pub use vireo_profile::{
-        ClockFit, Clocks, Content, DeviceSummary, Model, OutputError, ProfileFile, ProfileWriter, ProfiledDevices,
-        ReadError, Reader, Record, ReportFilter, ReportFormat, Summary, TypedRecord, TypedRecords, cat, command,
-        counter, dispatch, executable, explain, export, format, memory, queue, records, statistics,
+        ClockFit, Clocks, Content, DeviceSummary, DiffOptions, Model, OutputError, ProfileFile, ProfileWriter,
+        ProfiledDevices, ReadError, Reader, Record, ReportFilter, ReportFormat, Summary, TypedRecord, TypedRecords,
+        cat, command, counter, diff, dispatch, executable, explain, export, format, memory, queue, records, statistics,
     };
 }
 

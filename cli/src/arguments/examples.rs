@@ -87,6 +87,10 @@ pub const PROFILE_DISPATCH: &str = "\
   vireo profile dispatch model.ireeprof
   vireo profile dispatch model.ireeprof --filter='*matmul*' --dispatch_events --format=jsonl";
 
+pub const PROFILE_DIFF: &str = "\
+  vireo profile diff before.ireeprof after.ireeprof
+  vireo profile diff before.ireeprof after.ireeprof --fail_above=5% --ignore_below=10000";
+
 pub const PROFILE_EXPORT: &str = "\
   vireo profile export model.ireeprof --format=ireeperf-jsonl --output=rows.jsonl";
 

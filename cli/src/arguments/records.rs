@@ -1,6 +1,7 @@
 //! The flags of `vireo replay` and `vireo profile`, part of the command line.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use vireo::interp::Tier;
@@ -225,6 +226,8 @@ pub enum ProfileCommand {
     Statistics(ProfileArguments),
     /// Tell where the time went: busy queues, the slowest functions and dispatches, the most memory, and hints.
     Explain(ReportCommandArguments),
+    /// Compare two profiles: times of functions, operations of queues, the most memory.
+    Diff(DiffArguments),
     /// Show executables and their functions, with how long dispatches took.
     Executable(DispatchReportArguments),
     /// Show how long dispatches of each function took.
@@ -309,6 +312,44 @@ pub struct ReportArguments {
     /// `queue`, the sample of `counter` or what it is of. -1: everything.
     #[arg(long, default_value_t = -1, value_name = "NUMBER", allow_hyphen_values = true)]
     pub id: i64,
+}
+
+/// Compares two profiles: times and counts of dispatches, each function, operations of queues, and the most memory, those
+/// that changed most first. The exit code is 4 if a value grew by more than --fail_above.
+#[derive(Args, Debug)]
+#[command(after_help = examples::help(examples::PROFILE_DIFF))]
+pub struct DiffArguments {
+    /// The profile to compare with: a .ireeprof file.
+    #[arg(value_name = "BEFORE")]
+    pub before: PathBuf,
+    /// The profile that is compared.
+    #[arg(value_name = "AFTER")]
+    pub after: PathBuf,
+    /// By how much a value may grow, such as `5%`. A function that only one of them has counts in the time of all
+    /// dispatches. Without this flag every change is fine.
+    #[arg(long, value_name = "PERCENT")]
+    pub fail_above: Option<Percent>,
+    /// Let functions with less time than this in both profiles grow by anything: nanoseconds, or ticks of a device
+    /// without a clock.
+    #[arg(long, default_value_t = 0, value_name = "NANOSECONDS")]
+    pub ignore_below: u64,
+    /// How to show it: `text` is for people, `jsonl` has a JSON object on each line.
+    #[arg(long, value_enum, default_value_t = RecordsFormat::Text, value_name = "FORMAT")]
+    pub format: RecordsFormat,
+}
+
+/// A share of a value, as `5%`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Percent(pub f64);
+
+impl FromStr for Percent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
+        let number = number.filter(|number| number.is_finite() && *number >= 0.0);
+        number.map(|number| Percent(number / 100.0)).ok_or_else(|| "expected a share such as `5%`".to_string())
+    }
 }
 
 /// Writes a row for each event of a profile, with the names of functions and the times of the host.

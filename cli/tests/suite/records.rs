@@ -34,6 +34,8 @@ fn other_files_are_refused() {
     assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""));
     let told = "byte 0: the file begins with 0x46505249: expected 0x50525249 of a capture";
     assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
+    let outcome = vireo(&fixtures, ["profile", "diff", "profile/abs.ireeprof", "replay/abs.ireereplay"]);
+    assert_eq!(outcome.code, 2, "{}", outcome.stderr);
     let outcome = vireo(&fixtures, ["profile", "cat", "no/such/file.ireeprof"]);
     assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""));
     assert!(outcome.stderr.contains("no/such/file.ireeprof"), "{}", outcome.stderr);
@@ -71,6 +73,25 @@ fn programs_write_profiles() {
     }
     let outcome = vireo(temporary.path(), ["profile", "dispatch", profile, "--dispatch_events"]);
     assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+}
+
+/// The exit code of a comparison says whether something grew too much.
+#[test]
+fn profiles_are_compared() {
+    let fixtures = folder("../fixtures");
+    let (abs, joined) = ("profile/abs.ireeprof", "profile/joined.ireeprof");
+    for (arguments, code, told) in [
+        (&[abs, joined][..], 0, "dispatch_time:"),
+        (&[abs, abs, "--fail_above=0%"], 0, "values_above=0"),
+        (&[abs, joined, "--fail_above=50%", "--format=jsonl"], 4, "\"above\":true"),
+        (&[abs, joined, "--fail_above=-5%"], 2, "expected a share such as `5%`"),
+        (&[abs, joined, "--fail_above=5"], 2, "expected a share such as `5%`"),
+        (&[abs, "no/such/file.ireeprof"], 2, "cannot read `no/such/file.ireeprof`"),
+    ] {
+        let outcome = vireo(&fixtures, ["profile", "diff"].iter().chain(arguments));
+        let all = format!("{}{}", outcome.stdout, outcome.stderr);
+        assert!(outcome.code == code && all.contains(told), "{arguments:?}: {} {all}", outcome.code);
+    }
 }
 
 /// Replays of a capture, with the exit codes of each way in which they end.

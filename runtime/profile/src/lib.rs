@@ -6,6 +6,7 @@
 //! - [`statistics`], [`explain`], [`dispatch`], [`executable`], [`command`], [`queue`], [`counter`] and [`memory`] are the
 //!   reports of the commands with these names. [`cat`] shows the records, [`Summary`] counts what they hold,
 //!   [`export`] writes rows for other tools, all as `iree-profile` does.
+//! - [`diff`] compares two profiles.
 //! - [`Model`] joins what chunks say about executables, functions, command buffers, clocks and metrics.
 //! - [`ProfiledDevices`] wraps devices, so that they write profiles, such as to a [`ProfileFile`].
 //! - [`records`] and [`format`](mod@format) are generated from `spec/profile`.
@@ -42,7 +43,9 @@ pub use generated::{format, records};
 pub use model::{Clocks, Model};
 pub use producer::ProfiledDevices;
 pub use reader::{OutputError, Reader, Record, TypedRecord, TypedRecords};
-pub use report::{ReportFilter, command, counter, dispatch, executable, explain, memory, queue, statistics};
+pub use report::{
+    DiffOptions, ReportFilter, command, counter, diff, dispatch, executable, explain, memory, queue, statistics,
+};
 pub use sink::ProfileFile;
 pub use summary::{DeviceSummary, Summary};
 pub use vireo_core::record_file::ReadError;

@@ -77,6 +77,20 @@ pub(super) struct OfDevice {
     pub(super) imports: Balance,
 }
 
+impl OfDevice {
+    /// Each kind of memory, with its name in rows and in lines for people.
+    pub(super) fn balances(&self) -> [(&'static str, &'static str, &Balance); 6] {
+        [
+            ("slab", "slab_provider_events", &self.slabs),
+            ("pool_reserved", "pool_reservations", &self.reserved),
+            ("pool_materialized", "pool_materializations", &self.materialized),
+            ("queue_inflight", "queue_inflight_allocations", &self.queue),
+            ("buffer", "buffer_allocations", &self.buffers),
+            ("imported_buffer", "buffer_imports", &self.imports),
+        ]
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     pub(super) usage: u64,

@@ -147,14 +147,7 @@ fn of_device(ordinal: u32, device: &OfDevice, format: ReportFormat, out: &mut dy
         ("buffer_imports", MemoryEventType::BUFFER_IMPORT),
         ("buffer_unimports", MemoryEventType::BUFFER_UNIMPORT),
     ];
-    let balances = [
-        ("slab", "slab_provider_events", &device.slabs),
-        ("pool_reserved", "pool_reservations", &device.reserved),
-        ("pool_materialized", "pool_materializations", &device.materialized),
-        ("queue_inflight", "queue_inflight_allocations", &device.queue),
-        ("buffer", "buffer_allocations", &device.buffers),
-        ("imported_buffer", "buffer_imports", &device.imports),
-    ];
+    let balances = device.balances();
     if format == ReportFormat::Jsonl {
         write!(out, "{{\"type\":\"memory_device\",\"physical_device_ordinal\":{ordinal},\"events\":{}", device.events)?;
         for (name, r#type) in counts {

@@ -1,6 +1,7 @@
 //! Reports on profiles, with the rows of `iree-profile`: sums of everything ([`statistics`]), and what there is of
 //! dispatches ([`dispatch`]), executables ([`executable`]), command buffers ([`command`]), queues ([`queue`]), counters
-//! ([`counter`]) and memory ([`memory`]), and of all the most important in short ([`explain`]).
+//! ([`counter`]) and memory ([`memory`]), and of all the most important in short ([`explain`]);
+//! and [`diff`], which compares two profiles.
 //!
 //! `catalog` has what events refer to, `dispatches` sums of those that a filter selects, `submissions` the same of each
 //! submission, and `lifecycles` what allocations add up to.
@@ -9,6 +10,7 @@ mod balance;
 mod catalog;
 mod command;
 mod counter;
+mod diff;
 mod dispatch;
 mod dispatches;
 mod executable;
@@ -21,6 +23,7 @@ mod submissions;
 
 pub use command::command;
 pub use counter::counter;
+pub use diff::{DiffOptions, diff};
 pub use dispatch::dispatch;
 pub use executable::executable;
 pub use explain::explain;
