@@ -6,11 +6,12 @@ use std::path::Path;
 
 use vireo::profile::{
     DiffOptions, OutputError, Reader, ReportFilter, ReportFormat, Summary, cat, command, counter, diff, dispatch,
-    executable, explain, export, memory, queue, statistics,
+    executable, explain, export, html, memory, perfetto, queue, statistics,
 };
 
 use crate::arguments::{
-    DiffArguments, ExportArguments, ProfileArguments, ProfileCommand, RecordsFormat, ReportArguments,
+    DiffArguments, ExportArguments, ProfileArguments, ProfileCommand, RecordsFormat, RenderArguments, RenderFormat,
+    ReportArguments,
 };
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -26,6 +27,7 @@ pub fn profile(asked: &ProfileCommand) -> Result<Exit, Failure> {
         ProfileCommand::Statistics(arguments) => report(arguments, statistics),
         ProfileCommand::Explain(arguments) => filtered(&arguments.report, false, explain),
         ProfileCommand::Diff(arguments) => compare(arguments),
+        ProfileCommand::Render(arguments) => rendered(arguments),
         ProfileCommand::Executable(arguments) => filtered(&arguments.report, arguments.dispatch_events, executable),
         ProfileCommand::Dispatch(arguments) => filtered(&arguments.report, arguments.dispatch_events, dispatch),
         ProfileCommand::Command(arguments) => filtered(&arguments.report, arguments.dispatch_events, command),
@@ -94,17 +96,31 @@ fn write(
 }
 
 fn export_rows(arguments: &ExportArguments) -> Result<Exit, Failure> {
-    let mut reader = open(&arguments.file)?;
-    let out: Box<dyn Write> = match arguments.output.as_os_str() == "-" {
+    write_file(&arguments.file, &arguments.output, export)
+}
+
+/// Writes a file, or to stdout, from a profile.
+fn write_file(
+    file: &Path,
+    output: &Path,
+    write: fn(&mut Reader, &mut dyn Write) -> Result<(), OutputError>,
+) -> Result<Exit, Failure> {
+    let mut reader = open(file)?;
+    let out: Box<dyn Write> = match output.as_os_str() == "-" {
         true => Box::new(io::stdout().lock()),
-        false => {
-            let file = File::create(&arguments.output);
-            Box::new(file.map_err(|error| cannot_write(&arguments.output).because(error))?)
-        }
+        false => Box::new(File::create(output).map_err(|error| cannot_write(output).because(error))?),
     };
     let mut out = BufWriter::new(out);
-    let written = export(&mut reader, &mut out).and_then(|()| Ok(out.flush()?));
-    finish(written, &arguments.file, &arguments.output)
+    let written = write(&mut reader, &mut out).and_then(|()| Ok(out.flush()?));
+    finish(written, file, output)
+}
+
+fn rendered(arguments: &RenderArguments) -> Result<Exit, Failure> {
+    let render = match arguments.format {
+        RenderFormat::Html => html,
+        RenderFormat::Perfetto => perfetto,
+    };
+    write_file(&arguments.file, &arguments.output, render)
 }
 
 fn open(file: &Path) -> Result<Reader, Failure> {

@@ -334,7 +334,8 @@ pub mod profile {
     pub use vireo_profile::{
         ClockFit, Clocks, Content, DeviceSummary, DiffOptions, Model, OutputError, ProfileFile, ProfileWriter,
         ProfiledDevices, ReadError, Reader, Record, ReportFilter, ReportFormat, Summary, TypedRecord, TypedRecords,
-        cat, command, counter, diff, dispatch, executable, explain, export, format, memory, queue, records, statistics,
+        cat, command, counter, diff, dispatch, executable, explain, export, format, html, memory, perfetto, queue,
+        records, statistics,
     };
 }
 

@@ -91,6 +91,10 @@ pub const PROFILE_DIFF: &str = "\
   vireo profile diff before.ireeprof after.ireeprof
   vireo profile diff before.ireeprof after.ireeprof --fail_above=5% --ignore_below=10000";
 
+pub const PROFILE_RENDER: &str = "\
+  vireo profile render model.ireeprof --output=model.html
+  vireo profile render model.ireeprof --format=perfetto --output=model.pftrace";
+
 pub const PROFILE_EXPORT: &str = "\
   vireo profile export model.ireeprof --format=ireeperf-jsonl --output=rows.jsonl";
 

@@ -43,9 +43,9 @@ pub use self::policy::{PolicyArguments, Seconds};
 pub use self::profiling::ProfilingArguments;
 pub use self::recording::RecordingArguments;
 pub use self::records::{
-    DiffArguments, ExportArguments, Percent, ProfileArguments, ProfileCommand, RecordsFormat, ReplayBenchmarkArguments,
-    ReplayCheckArguments, ReplayCommand, ReplayDumpArguments, ReplayExtractArguments, ReplayRunArguments,
-    ReplaySalvageArguments, ReplayTargetArguments, ReplayVerifyArguments, ReportArguments,
+    DiffArguments, ExportArguments, ProfileArguments, ProfileCommand, RecordsFormat, RenderArguments, RenderFormat,
+    ReplayBenchmarkArguments, ReplayCheckArguments, ReplayCommand, ReplayDumpArguments, ReplayExtractArguments,
+    ReplayRunArguments, ReplaySalvageArguments, ReplayTargetArguments, ReplayVerifyArguments, ReportArguments,
 };
 pub use self::run::{Comparison, RunArguments, RunCommand};
 pub use self::trace::TraceArguments;

@@ -228,6 +228,8 @@ pub enum ProfileCommand {
     Explain(ReportCommandArguments),
     /// Compare two profiles: times of functions, operations of queues, the most memory.
     Diff(DiffArguments),
+    /// Draw a profile: a page with its time line, or a trace for Perfetto.
+    Render(RenderArguments),
     /// Show executables and their functions, with how long dispatches took.
     Executable(DispatchReportArguments),
     /// Show how long dispatches of each function took.
@@ -352,6 +354,22 @@ impl FromStr for Percent {
     }
 }
 
+/// Draws the time line of a profile: queues, dispatches, work of the host, memory and metrics.
+#[derive(Args, Debug)]
+#[command(after_help = examples::help(examples::PROFILE_RENDER))]
+pub struct RenderArguments {
+    /// The profile: a .ireeprof file.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// `html` is a page that any browser shows without other files or a network, `perfetto` a trace for
+    /// https://ui.perfetto.dev.
+    #[arg(long, value_enum, default_value_t = RenderFormat::Html, value_name = "FORMAT")]
+    pub format: RenderFormat,
+    /// The file to write, or `-` for stdout.
+    #[arg(long, value_name = "FILE")]
+    pub output: PathBuf,
+}
+
 /// Writes a row for each event of a profile, with the names of functions and the times of the host.
 ///
 /// Names and values of flags are those of `iree-profile export`, and so is what is written.
@@ -376,6 +394,15 @@ pub enum RecordsFormat {
     Text,
     /// A JSON object on each line, for programs.
     Jsonl,
+}
+
+/// The form of drawings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RenderFormat {
+    /// A page with its data.
+    Html,
+    /// A `.pftrace` file.
+    Perfetto,
 }
 
 /// The form of exports.

@@ -16,7 +16,7 @@ const GUIDES: &[(&str, usize)] = &[
     ("docs/devices.md", 0),
     ("docs/gpu_debugging.md", 2),
     ("docs/parameters.md", 4),
-    ("docs/profiles.md", 4),
+    ("docs/profiles.md", 6),
     ("docs/replay.md", 4),
     ("examples/README.md", 4),
 ];

@@ -94,6 +94,31 @@ fn profiles_are_compared() {
     }
 }
 
+/// Pages and traces go to files, or to stdout.
+#[test]
+fn profiles_are_rendered() {
+    let (fixtures, scratch) = (folder("../fixtures"), tempfile::tempdir().expect("a folder"));
+    for (format, begin) in [("html", &b"<!doctype html>"[..]), ("perfetto", &b"\n"[..])] {
+        let output = scratch.path().join(format);
+        let outcome = vireo(
+            &fixtures,
+            [
+                "profile",
+                "render",
+                "profile/abs.ireeprof",
+                &format!("--format={format}"),
+                &format!("--output={}", output.display()),
+            ],
+        );
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (0, ""), "{}", outcome.stderr);
+        assert!(fs::read(&output).expect("it is written").starts_with(begin), "{format}");
+    }
+    let outcome = vireo(&fixtures, ["profile", "render", "profile/joined.ireeprof", "--output=-"]);
+    assert!(outcome.code == 0 && outcome.stdout.contains("kernel_a"), "{}", outcome.stderr);
+    let outcome = vireo(&fixtures, ["profile", "render", "profile/joined.ireeprof", "--output=no/such/folder/page"]);
+    assert_eq!(outcome.code, 1, "{}", outcome.stderr);
+}
+
 /// Replays of a capture, with the exit codes of each way in which they end.
 #[test]
 fn captures_are_replayed_and_compared() {

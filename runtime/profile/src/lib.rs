@@ -6,7 +6,7 @@
 //! - [`statistics`], [`explain`], [`dispatch`], [`executable`], [`command`], [`queue`], [`counter`] and [`memory`] are the
 //!   reports of the commands with these names. [`cat`] shows the records, [`Summary`] counts what they hold,
 //!   [`export`] writes rows for other tools, all as `iree-profile` does.
-//! - [`diff`] compares two profiles.
+//! - [`diff`] compares two profiles. [`html()`] and [`perfetto()`] draw the time line of one.
 //! - [`Model`] joins what chunks say about executables, functions, command buffers, clocks and metrics.
 //! - [`ProfiledDevices`] wraps devices, so that they write profiles, such as to a [`ProfileFile`].
 //! - [`records`] and [`format`](mod@format) are generated from `spec/profile`.
@@ -27,6 +27,7 @@ mod joins;
 mod model;
 mod producer;
 mod reader;
+mod render;
 mod report;
 mod sink;
 mod summary;
@@ -39,10 +40,13 @@ pub use export::export;
 pub use generated::contents::Content;
 #[doc(hidden)]
 pub use generated::dump::LAYOUTS;
+#[doc(hidden)]
+pub use generated::perfetto as perfetto_fields;
 pub use generated::{format, records};
 pub use model::{Clocks, Model};
 pub use producer::ProfiledDevices;
 pub use reader::{OutputError, Reader, Record, TypedRecord, TypedRecords};
+pub use render::{html, perfetto};
 pub use report::{
     DiffOptions, ReportFilter, command, counter, diff, dispatch, executable, explain, memory, queue, statistics,
 };

@@ -48,6 +48,11 @@ impl<K: Copy + Eq + Hash, V: Default> Ordered<K, V> {
         });
         &mut self.all[place].1
     }
+
+    /// The value of a key that has one.
+    pub(super) fn peek(&self, key: K) -> Option<&V> {
+        self.places.get(&key).map(|place| &self.all[*place].1)
+    }
 }
 
 /// Spans, in ticks or in nanoseconds.

@@ -7,7 +7,7 @@
 //! submission, and `lifecycles` what allocations add up to.
 
 mod balance;
-mod catalog;
+pub(crate) mod catalog;
 mod command;
 mod counter;
 mod diff;
@@ -20,6 +20,7 @@ mod memory;
 mod queue;
 mod statistics;
 mod submissions;
+pub(crate) mod timeline;
 
 pub use command::command;
 pub use counter::counter;
