@@ -310,14 +310,14 @@ pub struct ReportArguments {
     /// counters.
     #[arg(long, default_value = "*", value_name = "PATTERN")]
     pub filter: String,
-    /// Only what has this number: the event of `dispatch` and `explain`, the executable, the command buffer, the submission of
-    /// `queue`, the sample of `counter` or what it is of. -1: everything.
+    /// Only what has this number: the event of `dispatch` and `explain`, the executable, the command buffer, the
+    /// submission of `queue`, the sample of `counter` or what it is of. -1: everything.
     #[arg(long, default_value_t = -1, value_name = "NUMBER", allow_hyphen_values = true)]
     pub id: i64,
 }
 
-/// Compares two profiles: times and counts of dispatches, each function, operations of queues, and the most memory, those
-/// that changed most first. The exit code is 4 if a value grew by more than --fail_above.
+/// Compares two profiles: times and counts of dispatches, each function, operations of queues, and the most memory,
+/// those that changed most first. The exit code is 4 if a value grew by more than --fail_above.
 #[derive(Args, Debug)]
 #[command(after_help = examples::help(examples::PROFILE_DIFF))]
 pub struct DiffArguments {

@@ -236,7 +236,8 @@ fn run(example: &Example, place: &Path) -> bool {
         }
         Some(expected) => compare(given, expected, &outcome),
         None => {
-            let is_silent = given.contains("-o ") || given.starts_with("replay run ");
+            let is_silent =
+                ["-o ", "--output="].iter().any(|flag| given.contains(flag)) || given.starts_with("replay run ");
             assert!(!outcome.stdout.is_empty() || is_silent, "`{given}` prints nothing: {}", outcome.stderr)
         }
     }

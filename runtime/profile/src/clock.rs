@@ -70,9 +70,9 @@ impl ClockFit {
 
 /// The times of a device on the time line of the host: nanoseconds of the host for each tick.
 ///
-/// Queues, the host's work and memory have times of the host's clock, so a correlation that was taken between two of those
-/// (bit 3) is what ticks are laid by. Without one they are laid by the driver's time of the host, and without that
-/// they stay ticks of their own.
+/// Queues, the host's work and memory have times of the host's clock, so a correlation that was taken between two of
+/// those (bit 3) is what ticks are laid by. Without one they are laid by the driver's time of the host, and without
+/// that they stay ticks of their own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TickScale {
     first_tick: u64,

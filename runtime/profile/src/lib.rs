@@ -3,8 +3,8 @@
 //!
 //! - [`Reader`] checks the records of a file one after the other, [`TypedRecords`] those of a chunk; [`ProfileWriter`]
 //!   writes them.
-//! - [`statistics`], [`explain`], [`dispatch`], [`executable`], [`command`], [`queue`], [`counter`] and [`memory`] are the
-//!   reports of the commands with these names. [`cat`] shows the records, [`Summary`] counts what they hold,
+//! - [`statistics`], [`explain`], [`dispatch`], [`executable`], [`command`], [`queue`], [`counter`] and [`memory`] are
+//!   the reports of the commands with these names. [`cat`] shows the records, [`Summary`] counts what they hold,
 //!   [`export`] writes rows for other tools, all as `iree-profile` does.
 //! - [`diff`] compares two profiles. [`html()`] and [`perfetto()`] draw the time line of one.
 //! - [`Model`] joins what chunks say about executables, functions, command buffers, clocks and metrics.

@@ -22,7 +22,7 @@ use vireo_profile::{
 };
 
 /// The profiles of the folder, without endings.
-const PROFILES: [&str; 3] = ["abs", "contents", "joined"];
+const PROFILES: [&str; 4] = ["abs", "contents", "joined", "ticks"];
 
 /// The name of a function as it is, and as reports show it.
 const NAME: (&str, &str) = ("\"add\"\n", "\"add\"\\n");

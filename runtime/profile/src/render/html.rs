@@ -1,7 +1,7 @@
 //! The page of a profile: one file with its data, which needs neither other files nor a network.
 //!
-//! The data are JSON that is written while the profile is read, an array for each event, with names and lanes at the end;
-//! `page/` has the rest of the page. Memory depends on names and lanes alone.
+//! The data are JSON that is written while the profile is read, an array for each event, with names and lanes at the
+//! end; `page/` has the rest of the page. Memory depends on names and lanes alone.
 
 use std::io::{self, Write};
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! The trace of a profile for Perfetto (`.pftrace`): a track for each lane and each value over time.
 //!
-//! Spans of a track of Perfetto must nest, and those of a lane may overlap in any way, so a lane has as many tracks of its
-//! name as overlap at most; Perfetto shows them as one. The profile is read once for that, of which a few bytes of each
-//! event are kept, and once for the packets. `spec/profile/perfetto.yaml` has the numbers of fields.
+//! Spans of a track of Perfetto must nest, and those of a lane may overlap in any way, so a lane has as many tracks of
+//! its name as overlap at most; Perfetto shows them as one. The profile is read once for that, of which a few bytes of
+//! each event are kept, and once for the packets. `spec/profile/perfetto.yaml` has the numbers of fields.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
@@ -95,8 +95,8 @@ impl Visit for Spans {
     }
 }
 
-/// The row of each event in its lane; [`NONE`] for one without a span, or without a row. Events of a row do not touch, so
-/// that the order of packets with equal times does not matter.
+/// The row of each event in its lane; [`NONE`] for one without a span, or without a row. Events of a row do not touch,
+/// so that the order of packets with equal times does not matter.
 fn rows(spans: &[(u32, i64, i64)]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..).zip(spans).filter(|(_, span)| span.2 >= span.1).map(|(index, _)| index).collect();
     order.sort_unstable_by_key(|index| {

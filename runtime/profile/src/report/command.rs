@@ -60,18 +60,26 @@ pub fn command(
             matched_host(&host.all)
         )?,
     }
-    for command_buffer in catalog.command_buffers.iter().filter(|known| filter.is(known.command_buffer_id)) {
+    let selected = |known: &&CommandBuffer| filter.is(known.command_buffer_id);
+    let operations = |id: Option<u64>| {
+        let own = move |operation: &&CommandOperation| id.is_none_or(|id| operation.command_buffer_id == id);
+        catalog.operations.iter().filter(own).filter(|operation| is_selected(&catalog, filter, operation))
+    };
+    if format == ReportFormat::Jsonl {
+        catalog.command_buffers.iter().filter(selected).try_for_each(|known| head(known, format, out))?;
+        operations(None).try_for_each(|operation| operation_row(&catalog, operation, out))?;
+        for (key, spans) in device.executions.all.iter().filter(|(key, _)| key.0 != 0) {
+            device_execution(&catalog, *key, spans, format, out)?;
+        }
+        for (key, spans) in host.executions.all.iter().filter(|(key, _)| key.0 != 0) {
+            host_execution(*key, spans, format, out)?;
+        }
+        return Ok(());
+    }
+    for command_buffer in catalog.command_buffers.iter().filter(selected) {
         head(command_buffer, format, out)?;
         let id = command_buffer.command_buffer_id;
-        let own = |operation: &&CommandOperation| {
-            operation.command_buffer_id == id && is_selected(&catalog, filter, operation)
-        };
-        for operation in catalog.operations.iter().filter(own) {
-            match format {
-                ReportFormat::Text => operation_text(&catalog, operation, out)?,
-                ReportFormat::Jsonl => operation_row(&catalog, operation, out)?,
-            }
-        }
+        operations(Some(id)).try_for_each(|operation| operation_text(&catalog, operation, out))?;
         for (key, spans) in device.executions.all.iter().filter(|(key, _)| key.0 == id) {
             device_execution(&catalog, *key, spans, format, out)?;
         }

@@ -1,5 +1,5 @@
-//! What lives of memory add up to, of devices, pools and single allocations: slabs, reservations of pools, allocations of
-//! queues, buffers and imports. `memory` shows all of it, `explain` the most of devices.
+//! Sums of the lives of memory, of devices, pools and single allocations: slabs, reservations of pools, allocations
+//! of queues, buffers and imports. `memory` shows all of it, `explain` the most of devices.
 
 use std::collections::HashMap;
 
@@ -152,10 +152,9 @@ pub(super) struct Allocation {
 }
 
 impl Allocation {
-    /// Whether something of it lives.
+    /// Whether bytes of it live.
     pub(super) fn is_open(&self) -> bool {
-        let lives = |balance: &Balance| balance.current != 0 || balance.bytes != 0;
-        lives(&self.life) || lives(&self.materialized)
+        self.life.bytes != 0 || self.materialized.bytes != 0
     }
 }
 
@@ -196,7 +195,10 @@ impl Memory {
         if let Some(count) = device.types.get_mut(event.r#type.0 as usize) {
             *count += 1;
         }
-        let Some(kind) = Kind::of(event) else { return };
+        let Some(kind) = Kind::of(event) else {
+            self.add_statistics(event);
+            return;
+        };
         let mut pool_id = event.pool_id;
         if kind == Kind::Queue {
             match pool_id {
@@ -242,11 +244,7 @@ impl Memory {
         if let Some(opens) = materialized {
             pool.materialized.add(opens, event.length);
         }
-        if event.flags & MEMORY_POOL_STATISTICS != 0 {
-            let pool = self.pools.get((Kind::Reservation, ordinal, pool_id, event.memory_type));
-            pool.usage |= event.buffer_usage;
-            pool.statistics = Some(Statistics::add(pool.statistics, event));
-        }
+        self.add_statistics(event);
         if !is_tracked {
             return;
         }
@@ -279,5 +277,16 @@ impl Memory {
         if let Some(opens) = materialized {
             allocation.materialized.add(opens, event.length);
         }
+    }
+
+    /// Adds what a pool says of itself, if the event says of which pool.
+    fn add_statistics(&mut self, event: &MemoryEvent) {
+        if event.flags & MEMORY_POOL_STATISTICS == 0 || event.pool_id == 0 {
+            return;
+        }
+        let key = (Kind::Reservation, event.physical_device_ordinal, event.pool_id, event.memory_type);
+        let pool = self.pools.get(key);
+        pool.usage |= event.buffer_usage;
+        pool.statistics = Some(Statistics::add(pool.statistics, event));
     }
 }

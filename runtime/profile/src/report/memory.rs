@@ -49,7 +49,7 @@ pub fn memory(
     })?;
     failure.map_or(Ok(()), Err)?;
     let open = memory.allocations.all.iter().filter(|(_, one)| one.is_open()).count();
-    let partial: u64 = memory.allocations.all.iter().map(|(_, one)| one.life.partial).sum();
+    let partial: u64 = memory.allocations.all.iter().map(|(_, one)| one.life.partial + one.materialized.partial).sum();
     let Memory { total, matched, truncated, .. } = memory;
     let (devices, pools) = (memory.devices.all.len(), memory.pools.all.len());
     let lives = memory.allocations.all.len();

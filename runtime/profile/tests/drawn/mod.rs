@@ -1,5 +1,5 @@
-//! Profiles that follow from a seed alone: devices with and without clocks, names of all kinds, and events of each type in
-//! random order. Sizes are log-uniform from one.
+//! Profiles that follow from a seed alone: devices with and without clocks, names of all kinds, and events of each type
+//! in random order. Sizes are log-uniform from one.
 
 use std::io::Cursor;
 
@@ -13,7 +13,7 @@ use vireo_profile::records::{
 };
 use vireo_profile::{Content, ProfileWriter};
 
-/// Names as programs have them, and such as nobody should have.
+/// Names as programs have them, and hostile ones.
 pub const NAMES: [&[u8]; 10] = [
     b"matmul_dispatch_0_matmul_64x64x32_f32",
     b"softmax$async_dispatch_1_elementwise_4x8",
@@ -67,6 +67,12 @@ pub struct Drawn {
     pub metric_values: u64,
 }
 
+/// A chunk: its type, its header and its records.
+type Chunk = (Content, RecordHeader, Vec<u8>);
+
+/// Draws a number of events of a type.
+type Events = fn(&mut Draw, &mut Places, &mut Drawn, u64) -> Chunk;
+
 /// Places of events.
 struct Places {
     queues: Vec<(u32, u32, u64)>,
@@ -88,7 +94,7 @@ pub fn draw(seed: u64, bits: u64) -> Drawn {
     writer.record(&header(RecordType::SESSION_BEGIN), "session", "device", &[]).expect("memory can be written");
     let mut places = metadata(&mut draw, &mut writer);
     for _ in 0..draw.size(3) {
-        let all: [fn(&mut Draw, &mut Places, &mut Drawn, u64) -> (Content, RecordHeader, Vec<u8>); 7] =
+        let all: [Events; 7] =
             [queue_events, queue_device_events, host_executions, dispatches, regions, memory_events, metric_samples];
         for events in all {
             if draw.one_in(3) {
@@ -254,12 +260,7 @@ impl Places {
     }
 }
 
-fn queue_events(
-    draw: &mut Draw,
-    places: &mut Places,
-    drawn: &mut Drawn,
-    count: u64,
-) -> (Content, RecordHeader, Vec<u8>) {
+fn queue_events(draw: &mut Draw, places: &mut Places, drawn: &mut Drawn, count: u64) -> Chunk {
     let mut records = Vec::new();
     for _ in 0..count {
         let ((event_id, now), (device, queue, stream_id)) = (places.next(draw), places.queue(draw));
@@ -298,12 +299,7 @@ fn ticks(draw: &mut Draw) -> (u64, u64) {
     }
 }
 
-fn queue_device_events(
-    draw: &mut Draw,
-    places: &mut Places,
-    drawn: &mut Drawn,
-    count: u64,
-) -> (Content, RecordHeader, Vec<u8>) {
+fn queue_device_events(draw: &mut Draw, places: &mut Places, drawn: &mut Drawn, count: u64) -> Chunk {
     let mut records = Vec::new();
     for _ in 0..count {
         let ((event_id, _), (device, queue, stream_id)) = (places.next(draw), places.queue(draw));
@@ -328,12 +324,7 @@ fn queue_device_events(
     (Content::QueueDeviceEvents, header(RecordType::CHUNK), records)
 }
 
-fn host_executions(
-    draw: &mut Draw,
-    places: &mut Places,
-    drawn: &mut Drawn,
-    count: u64,
-) -> (Content, RecordHeader, Vec<u8>) {
+fn host_executions(draw: &mut Draw, places: &mut Places, drawn: &mut Drawn, count: u64) -> Chunk {
     let mut records = Vec::new();
     for _ in 0..count {
         let ((event_id, now), (device, queue, stream_id)) = (places.next(draw), places.queue(draw));
@@ -367,7 +358,7 @@ fn host_executions(
     (Content::HostExecutionEvents, header(RecordType::CHUNK), records)
 }
 
-fn dispatches(draw: &mut Draw, places: &mut Places, drawn: &mut Drawn, count: u64) -> (Content, RecordHeader, Vec<u8>) {
+fn dispatches(draw: &mut Draw, places: &mut Places, drawn: &mut Drawn, count: u64) -> Chunk {
     let (device, queue, stream_id) = places.queue(draw);
     let mut records = Vec::new();
     for _ in 0..count {
@@ -395,7 +386,7 @@ fn dispatches(draw: &mut Draw, places: &mut Places, drawn: &mut Drawn, count: u6
     (Content::DispatchEvents, chunk, records)
 }
 
-fn regions(draw: &mut Draw, places: &mut Places, drawn: &mut Drawn, count: u64) -> (Content, RecordHeader, Vec<u8>) {
+fn regions(draw: &mut Draw, places: &mut Places, drawn: &mut Drawn, count: u64) -> Chunk {
     let mut records = Vec::new();
     for _ in 0..count {
         let ((event_id, now), (device, queue, stream_id)) = (places.next(draw), places.queue(draw));
@@ -417,12 +408,7 @@ fn regions(draw: &mut Draw, places: &mut Places, drawn: &mut Drawn, count: u64) 
     (Content::CommandRegionEvents, header(RecordType::CHUNK), records)
 }
 
-fn memory_events(
-    draw: &mut Draw,
-    places: &mut Places,
-    drawn: &mut Drawn,
-    count: u64,
-) -> (Content, RecordHeader, Vec<u8>) {
+fn memory_events(draw: &mut Draw, places: &mut Places, drawn: &mut Drawn, count: u64) -> Chunk {
     let mut records = Vec::new();
     for _ in 0..count {
         let ((event_id, host_time_ns), (device, queue, _)) = (places.next(draw), places.queue(draw));
@@ -447,12 +433,7 @@ fn memory_events(
     (Content::MemoryEvents, header(RecordType::CHUNK), records)
 }
 
-fn metric_samples(
-    draw: &mut Draw,
-    places: &mut Places,
-    drawn: &mut Drawn,
-    count: u64,
-) -> (Content, RecordHeader, Vec<u8>) {
+fn metric_samples(draw: &mut Draw, places: &mut Places, drawn: &mut Drawn, count: u64) -> Chunk {
     let mut records = Vec::new();
     for _ in 0..count {
         let ((sample_id, now), (device, ..)) = (places.next(draw), places.queue(draw));

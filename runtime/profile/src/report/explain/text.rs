@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use vireo_core::visible_text::visible;
 
-use super::{DeviceRow, Findings, FunctionRow, QueueRow, pool_waits};
+use super::findings::{DeviceRow, Findings, FunctionRow, QueueRow, pool_waits};
 use crate::cat::status_name;
 use crate::clock::ClockFit;
 use crate::generated::format::{DependencyStrategy, QueueEventType};
