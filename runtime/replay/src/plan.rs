@@ -4,12 +4,12 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use vireo_core::limits::{Charge, MemoryBudget};
 use vireo_core::record_file::{Elements, TrailingError};
 use vireo_core::status::{Result, Status, StatusCode};
-use vireo_hal::WHOLE_BUFFER;
+use vireo_hal::{Executable, WHOLE_BUFFER};
 
 use crate::generated::executor::{points, references};
 use crate::generated::format::{ObjectType, RecordType};
@@ -76,6 +76,17 @@ struct Known {
     place: u32,
     /// Bytes of a buffer.
     size: u64,
+    /// The index of the last step that names it.
+    last: u32,
+}
+
+/// The end of an object: no step after this one names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ending {
+    /// The index of the step.
+    pub(crate) step: u32,
+    /// The place of the object in tables of objects.
+    pub(crate) place: u32,
 }
 
 /// A capture that can be replayed.
@@ -89,6 +100,10 @@ pub struct Plan {
     pub(crate) places: usize,
     /// The numbers of devices, in the order in which a replay takes devices, each with that of its allocator.
     pub(crate) devices: Vec<(u64, Option<u64>)>,
+    /// The ends of buffers, semaphores, command buffers and events, in order.
+    pub(crate) endings: Vec<Ending>,
+    /// The executables of the last replay, whose code the next one need not make again.
+    pub(crate) executables: Mutex<Vec<Arc<dyn Executable>>>,
     /// Why a replay would wait for ever, if it would.
     pub(crate) hopeless: Option<Status>,
     _charge: Charge,
@@ -116,10 +131,21 @@ impl Plan {
             return Err(failed(reader, reader.end(), "the capture has no device: expected at least one"));
         }
         let places = known.len();
+        let ends = |known: &&Known| {
+            matches!(
+                known.object,
+                ObjectType::BUFFER | ObjectType::SEMAPHORE | ObjectType::COMMAND_BUFFER | ObjectType::EVENT
+            )
+        };
+        let ending = |known: &Known| Ending { step: known.last, place: known.place };
+        let mut endings: Vec<Ending> = known.values().filter(ends).map(ending).collect();
+        endings.sort_unstable();
         let objects = ObjectTable::new(known.into_iter().map(|(id, known)| (id, known.place)).collect());
         let file = reader.source().name().to_string();
         let bytes = Arc::new(bytes);
-        let mut plan = Plan { file, bytes, steps, objects, places, devices, hopeless: None, _charge: charge };
+        let (executables, hopeless) = (Mutex::default(), None);
+        let mut plan =
+            Plan { file, bytes, steps, objects, places, devices, endings, executables, hopeless, _charge: charge };
         plan.hopeless = plan.check_waits().err();
         Ok(plan)
     }
@@ -342,31 +368,31 @@ impl Planner {
         if id == 0 {
             return Err(Status::new(StatusCode::FailedPrecondition, format!("a {name} has the number 0")));
         }
-        let place = self.known.len() as u32;
-        match self.known.insert(id, Known { object, place, size }) {
+        let (place, last) = (self.known.len() as u32, self.steps.len() as u32);
+        match self.known.insert(id, Known { object, place, size, last }) {
             None => Ok(()),
             Some(_) => Err(Status::new(StatusCode::AlreadyExists, format!("object {id} is made again, as {name}"))),
         }
     }
 
-    /// Checks that an object is there, and that its type and range are right.
-    fn named(&self, reference: Reference, is_needed: bool) -> Result<()> {
+    /// Checks that an object is there, and that its type and range are right. The step that is added names it.
+    fn named(&mut self, reference: Reference, is_needed: bool) -> Result<()> {
         let Reference { object, id, range } = reference;
         if id == 0 && !is_needed {
             return Ok(());
         }
         let name = object.name().unwrap_or("object");
-        let found = self.known.get(&id).filter(|known| known.object == object);
-        if found.is_none() {
-            let message = match self.known.get(&id) {
-                Some(known) => format!("object {id} is a {}: expected a {name}", known.object.name().unwrap_or("?")),
-                None => format!("the {name} {id} is not there yet"),
-            };
-            return Err(Status::new(StatusCode::FailedPrecondition, message));
-        }
-        range.map_or(Ok(()), |(offset, length)| self.within(id, offset, length))
+        let step = self.steps.len() as u32;
+        let message = match self.known.get_mut(&id) {
+            Some(known) if known.object == object => {
+                known.last = step;
+                return range.map_or(Ok(()), |(offset, length)| self.within(id, offset, length));
+            }
+            Some(known) => format!("object {id} is a {}: expected a {name}", known.object.name().unwrap_or("?")),
+            None => format!("the {name} {id} is not there yet"),
+        };
+        Err(Status::new(StatusCode::FailedPrecondition, message))
     }
-
     /// Checks that a range is within a buffer.
     fn within(&self, buffer: u64, offset: u64, length: u64) -> Result<()> {
         let size = self.known.get(&buffer).map_or(0, |known| known.size);

@@ -8,7 +8,7 @@
 //! The arms of operations are generated from `spec/replay/operations.yaml`; `by_hand` has the operations that are more
 //! than a call, `values` makes arguments of payloads.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use smallvec::SmallVec;
@@ -87,6 +87,18 @@ enum Object {
     Event(Arc<dyn Event>),
 }
 
+impl Object {
+    /// Lets go of an object; what programs make at each call is made again of the same memory.
+    fn recycle(self) {
+        match self {
+            Object::Buffer(buffer) => buffer.recycle(),
+            Object::CommandBuffer(commands, _) => commands.recycle(),
+            Object::Semaphore(semaphore) => semaphore.recycle(),
+            _ => {}
+        }
+    }
+}
+
 /// A replay that has ended, with the objects that it made.
 pub struct Replayed<'a> {
     plan: &'a Plan,
@@ -100,7 +112,7 @@ impl std::fmt::Debug for Replayed<'_> {
 }
 
 impl Replayed<'_> {
-    /// The buffer with this number in the capture.
+    /// The buffer with this number in the capture, if the options keep buffers or it is used until the end.
     pub fn buffer(&self, id: u64) -> Option<Arc<dyn Buffer>> {
         match self.objects.get(self.plan.objects.place(id)?) {
             Some(Object::Buffer(buffer)) => Some(buffer.clone()),
@@ -144,13 +156,34 @@ impl Plan {
             }
         }
         let timelines = Timelines::new(self.places);
-        let mut run = Run { plan: self, options, objects, timelines, index: 0, frontier: Vec::new() };
+        let mut run = Run { plan: self, options, objects, timelines, index: 0, ended: 0, frontier: Vec::new() };
         let outcome = run.all(watch);
         if let Err(status) = &outcome {
             run.give_up(status);
         }
         outcome?;
+        self.keep_executables(&run);
         Ok(Replayed { plan: self, objects: run.objects })
+    }
+}
+
+impl Plan {
+    /// Keeps the executables of a replay until the next one has made its own: loaders that share code between
+    /// executables of the same bytes then have it. A budget for memory would count them twice, so with one they go.
+    fn keep_executables(&self, run: &Run<'_>) {
+        if run.options.limits.memory.is_some() {
+            return;
+        }
+        let executables = run.objects.iter().filter_map(|object| match object {
+            Object::Executable(executable, _) => Some(executable.clone()),
+            _ => None,
+        });
+        let executables = executables.collect();
+        let before = {
+            let mut kept = self.executables.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *kept, executables)
+        };
+        drop(before);
     }
 }
 
@@ -162,6 +195,8 @@ pub(crate) struct Run<'a> {
     timelines: Timelines,
     /// The index of the step.
     index: usize,
+    /// How many objects have ended, of those of the plan.
+    ended: usize,
     /// The signals of submissions that can end, and that no later submission waits for.
     frontier: Vec<SmallVec<[Point; 2]>>,
 }
@@ -201,6 +236,7 @@ impl Run<'_> {
         for (index, step) in plan.steps.iter().enumerate() {
             self.index = index;
             self.step(step, watch).map_err(|status| plan.context(step, status))?;
+            self.let_go();
         }
         self.wait()
     }
@@ -233,6 +269,23 @@ impl Run<'_> {
         let bytes = buffer_to_vec(&*part, part.byte_length())?;
         let read = HostRead { record: step.ordinal, buffer: step.object, offset: range.byte_offset, bytes: &bytes };
         watch.read(&read)
+    }
+
+    /// Lets go of the objects that no later step names. What was submitted last may still be waited for.
+    fn let_go(&mut self) {
+        if !self.frontier.is_empty() || self.timelines.is_blocked() {
+            return;
+        }
+        while let Some(ending) = self.plan.endings.get(self.ended)
+            && ending.step as usize <= self.index
+        {
+            self.ended += 1;
+            let Some(place) = self.objects.get_mut(ending.place as usize) else { continue };
+            match place {
+                Object::Buffer(_) if self.options.keep_buffers => {}
+                place => std::mem::replace(place, Object::Missing).recycle(),
+            }
+        }
     }
 
     /// Waits for all submissions that can end.
