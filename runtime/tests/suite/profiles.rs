@@ -7,8 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use vireo::hal::{
-    Device, ExecuteFlags, ProfileCaptureFilter, ProfileCaptureFilterFlags, ProfileChunkMetadata, ProfileSink,
-    ProfilingDataFamilies, ProfilingOptions, QueueAffinity, SemaphoreFlags, Timepoint, create_device,
+    Device, ExecuteFlags, ProfileCaptureFilter, ProfileCaptureFilterFlags, ProfileChunkMetadata,
+    ProfileCounterSetSelection, ProfileSink, ProfilingDataFamilies, ProfilingOptions, QueueAffinity, SemaphoreFlags,
+    Timepoint, create_device,
 };
 use vireo::profile::{ProfileFile, ProfiledDevices, Reader, ReportFilter, ReportFormat, dispatch, export, queue};
 use vireo::{Result, Session, StatusCode, inputs};
@@ -139,6 +140,46 @@ fn a_filter_selects_dispatches() -> Result<()> {
     let rows = rows(&sink, |reader, out| dispatch(reader, &filter, ReportFormat::Jsonl, out))?;
     assert_eq!(rows.len(), 2, "{rows:#?}");
     assert!(field(&rows[0], "key").contains("dispatch_1"), "{rows:#?}");
+    Ok(())
+}
+
+/// Each dispatch has what the processor counted for it, or the system refuses the counter by its name.
+#[test]
+fn dispatches_have_counters_of_the_processor() -> Result<()> {
+    let device = create_device("local-task")?;
+    let begin = |sink: &Arc<Sink>, names: &[&str]| {
+        let profiled = ProfiledDevices::new().device(&device);
+        let counter_names = names.iter().map(|name| (*name).to_string()).collect();
+        let counter_sets = vec![ProfileCounterSetSelection { counter_names, ..ProfileCounterSetSelection::default() }];
+        let families = [ProfilingDataFamilies::COUNTER_SAMPLES];
+        profiled.profiling_begin(&ProfilingOptions { counter_sets, ..options(sink, &families) }).map(|()| profiled)
+    };
+    let refused = begin(&sink()?, &["flops"]).map(drop).expect_err("no processor has it");
+    let is_named = refused.to_string().contains("`flops`");
+    assert!(is_named || !cfg!(target_os = "linux"), "{refused}");
+    assert!(begin(&sink()?, &[]).is_err(), "counters have names");
+    let sink = sink()?;
+    let profiled = match begin(&sink, &["page-faults", "task-clock"]) {
+        Ok(profiled) => profiled,
+        // A system that allows no counters, or has none.
+        Err(status) => return Ok(assert!(!cfg!(target_os = "linux") || status.to_string().contains("counter"))),
+    };
+    let session = mlp(&profiled, "vmvx_mlp_tiles")?;
+    call(&session)?;
+    profiled.profiling_end()?;
+    let rows = exported(&sink)?;
+    let (counters, samples) = (of_type(&rows, "counter"), of_type(&rows, "counter_sample"));
+    assert_eq!(
+        counters.iter().map(|row| field(row, "name")).collect::<Vec<_>>(),
+        ["\"page-faults\"", "\"task-clock\""]
+    );
+    assert!(samples.len() >= 2, "{rows:#?}");
+    for row in samples {
+        let (_, values) = row.split_once("\"values\":[").unwrap_or_else(|| panic!("{row}"));
+        let values: Vec<&str> = values.split(']').next().unwrap_or_default().split(',').collect();
+        assert!(values.len() == 2 && values[1].trim() != "0", "a dispatch takes time: {row}");
+        assert_ne!((field(row, "command_buffer_id"), field(row, "executable_id")), ("0", "0"), "{row}");
+    }
     Ok(())
 }
 
