@@ -4,8 +4,9 @@
 TOOLS is the bin folder of an environment with the released IREE tools (3.13). Build first: `cargo xtask dist`. For each call of the manifest there is
 the processor time of a call with `vireo benchmark`; what `--device_replay_output` and `--device_profiling_mode=queue-events,host-execution` add to it, and add
 to one of `iree-benchmark-module`; and the time of the calls of a capture when `vireo replay benchmark` replays them, as a multiple of that of
-`iree-benchmark-replay` for the same file and of that of the call, and the same for whole captures of one call. Quantiles of all follow. Rounds run all
-commands in turn, and the fastest counts.
+`iree-benchmark-replay` for the same file and of that of the call, and the processor time of a replay of a whole capture of one call as
+a multiple of theirs. Quantiles of all follow. Rounds run all commands in turn, and the fastest counts. Scopes have times on the wall alone, so those two
+columns need a machine that is idle.
 """
 
 import argparse
@@ -87,8 +88,8 @@ def figures(case, arguments, reference, folder):
         "real call": (vireo, flags, "real_time"),
         "replay": (replay, calls, "real_time"),
         "their replay": (their_replay, calls, "real_time"),
-        "whole": (replay, whole, "real_time"),
-        "their whole": (their_replay, whole, "real_time"),
+        "whole": (replay, whole, "cpu_time"),
+        "their whole": (their_replay, whole, "cpu_time"),
     }
     fastest, failures = {}, {}
     for _ in range(arguments.rounds):
