@@ -1,5 +1,6 @@
-//! Counters of the processors that run dispatches ([`CpuCounters`]), from the `perf_event` of Linux. Each thread that runs
-//! a part of a dispatch counts for itself, without the kernel's own work, from the beginning of the part to its end.
+//! Counters of the processors that run dispatches ([`CpuCounters`]), from the `perf_event` of Linux. Each thread that
+//! runs a part of a dispatch counts for itself, without the work of the kernel of the system, from its beginning to
+//! its end.
 
 use smallvec::SmallVec;
 use vireo_core::status::{Result, Status, StatusCode};
@@ -29,8 +30,8 @@ impl CpuCounters {
     /// The counters with these names.
     ///
     /// # Errors
-    /// NOT_FOUND for a name that is none, ALREADY_EXISTS for one that is there twice; UNIMPLEMENTED for a counter that the
-    /// processor or the system does not have, and PERMISSION_DENIED for one that the system does not allow.
+    /// NOT_FOUND for a name that is none, ALREADY_EXISTS for one that is there twice; UNIMPLEMENTED for a counter that
+    /// the processor or the system does not have, and PERMISSION_DENIED for one that the system does not allow.
     pub(super) fn select(names: &[String]) -> Result<CpuCounters> {
         let mut counters: Vec<Counter> = Vec::new();
         for name in names {
