@@ -384,8 +384,8 @@ fn divide_by_minus_one(asm: &mut Asm, of: Scalar, quotient: bool, dst: u8, a: Sr
     }
 }
 
-/// Division by a constant whose magnitude is more than 1 and no power of two, which never traps: a multiplication, whose
-/// upper half is in `rdx`.
+/// Division by a constant whose magnitude is more than 1 and no power of two, which never traps: a multiplication,
+/// whose upper half is in `rdx`.
 fn divide_by_constant(asm: &mut Asm, division: Division, of: Scalar, dst: u8, a: Src, b: i32) {
     let Division { signed, quotient } = division;
     let bits = if of.is_wide() { 64 } else { 32 };

@@ -1,5 +1,5 @@
 //! The multiplier by which a number is divided by a constant: the upper half of the product, shifted, is the quotient.
-//! `int.rs` multiplies by it. Why it is right is in `passes/vectorise/vector_loop/division.rs`, which divides vectors of
+//! `int.rs` multiplies by it. The proof is in `passes/vectorise/vector_loop/division.rs`, which divides vectors of
 //! 32-bit numbers; here numbers have 32 or 64 bits.
 
 /// How a quotient follows from the upper half of a product.
@@ -39,11 +39,11 @@ mod tests {
         let mask = u64::MAX >> (64 - bits);
         if signed {
             let extend = |number: u64| i128::from((number << (64 - bits)) as i64 >> (64 - bits));
-            let upper = extend(number) * extend(low) >> bits;
+            let upper = (extend(number) * extend(low)) >> bits;
             let sum = if adds_dividend { upper + extend(number) } else { upper } >> shift;
             (sum + i128::from(sum < 0)) as u64 & mask
         } else {
-            let upper = (u128::from(number) * u128::from(low) >> bits) as u64;
+            let upper = ((u128::from(number) * u128::from(low)) >> bits) as u64;
             match adds_dividend {
                 true => (((number - upper) >> 1) + upper) >> (shift - 1),
                 false => upper >> shift,
