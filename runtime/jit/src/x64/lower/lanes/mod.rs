@@ -9,6 +9,7 @@ mod bytes;
 mod common;
 mod constant_division;
 mod eight;
+mod first_lanes;
 mod four;
 mod sixteen;
 
@@ -78,7 +79,7 @@ pub(crate) fn load(
     }
 }
 
-/// Stores lanes to the elements from `index` on, but for those that a mask leaves out.
+/// Stores lanes to the elements from `index` on, but for those that a mask leaves out: the first ones are on in it.
 pub(crate) fn store(
     asm: &mut Asm,
     width: Width,
@@ -89,13 +90,17 @@ pub(crate) fn store(
     mask: Option<u8>,
 ) {
     debug_assert!(mask.is_none() || has_masks(width, primitive), "lanes of {primitive:?} have no masks");
+    if let Some(mask) = mask.filter(|_| width != Width::Sixteen) {
+        let at = number * width.lanes() as u8;
+        return first_lanes::store(asm, width, primitive.element_shift(), (base, index), src, at, mask);
+    }
     match width {
         Width::Four if primitive.element_shift() == 3 => {
             primitive::store_wide_lanes(&mut Four { asm, mask }, primitive, base, index, src, number);
         }
         Width::Four => {
             debug_assert_eq!(primitive.element_shift(), 2, "narrower elements have no four lanes");
-            four::store_words(asm, (base, index), src, number, mask);
+            four::store_words(asm, (base, index), src, number);
         }
         Width::Eight => primitive::store_lanes(&mut Eight { asm, mask }, primitive, base, index, src, number),
         Width::Sixteen => primitive::store_lanes(&mut Sixteen { asm, mask }, primitive, base, index, src, number),
@@ -115,8 +120,7 @@ fn has_masks(width: Width, primitive: Primitive) -> bool {
     }
 }
 
-/// Writes a bit for each lane that is on in a mask, as accesses to elements of `1 << shift` bytes take it. `dst` is one
-/// of the first eight registers.
+/// Writes a bit for each lane that is on in a mask, as accesses to elements of `1 << shift` bytes take it.
 pub(crate) fn mask_bits(asm: &mut Asm, width: Width, shift: u8, dst: u8, mask: u8) {
     let (is_256, prefix_66) = match width {
         Width::Four => (u8::from(shift == 3), u8::from(shift == 3)),
@@ -126,8 +130,8 @@ pub(crate) fn mask_bits(asm: &mut Asm, width: Width, shift: u8, dst: u8, mask: u
     };
     // `vmovmskps` or `vmovmskpd`, of which the assembler takes no operands. Bits of registers above the lowest eight
     // are inverted.
-    let registers = 0b110 << 5 | (!mask >> 3 & 1) << 5;
-    [0xC4, registers | 1, 0b1111 << 3 | is_256 << 2 | prefix_66, 0x50, 0b11 << 6 | dst << 3 | mask & 7]
+    let registers = (!dst >> 3 & 1) << 7 | 1 << 6 | (!mask >> 3 & 1) << 5;
+    [0xC4, registers | 1, 0b1111 << 3 | is_256 << 2 | prefix_66, 0x50, 0b11 << 6 | (dst & 7) << 3 | mask & 7]
         .into_iter()
         .for_each(|byte| asm.ops.push(byte));
 }
