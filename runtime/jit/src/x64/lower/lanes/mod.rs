@@ -5,6 +5,7 @@
 //! Instructions may use `r11`, vector register 15 and the mask registers freely. `dst` may be the register of any
 //! operand.
 
+mod apart;
 mod bytes;
 mod common;
 mod constant_division;
@@ -184,6 +185,24 @@ of_width! {
     load_splat(dst: u8, base: u8, index: u8, displacement: i32);
     /// Lanes of both operands in turn.
     interleave(dst: u8, a: u8, b: u8, which: Interleave);
+}
+
+/// Loads an element for each lane, of which each is `by` elements after the one before, and the first one is at `index`
+/// plus a displacement. Gathers them at `offsets`, the numbers of lanes times `by`, where a mask leaves out some, or
+/// where that takes less time. `dst` is not the register of `offsets`, nor of the mask.
+pub(crate) fn load_apart(
+    asm: &mut Asm,
+    width: Width,
+    dst: u8,
+    from: (u8, Src),
+    (offsets, by): (u8, i32),
+    displacement: (i32, u8),
+    mask: Option<u8>,
+) {
+    let is_loaded = mask.is_none() && apart::load(asm, width, dst, from, displacement, by);
+    if !is_loaded {
+        gather(asm, width, dst, from, offsets, displacement, mask);
+    }
 }
 
 /// Copies lanes.
