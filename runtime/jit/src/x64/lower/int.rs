@@ -3,6 +3,7 @@
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi};
 
 use super::code::{Asm, Cc, Flags, Src, emit, integer_constant, jump, jump_short, move_if, move_value, sized};
+use super::reciprocal;
 use crate::ir::types::Scalar;
 use crate::processor::registers::{RAX, RCX, RDX, SCRATCH};
 
@@ -58,7 +59,7 @@ pub(super) enum Shift {
 }
 
 /// Writes an operand, without touching the flags.
-fn put(asm: &mut Asm, of: Scalar, dst: u8, src: Src) {
+pub(super) fn put(asm: &mut Asm, of: Scalar, dst: u8, src: Src) {
     match src {
         Src::Reg(src) => move_value(asm, of, dst, src),
         Src::Imm(imm) => integer_constant(asm, of.is_wide(), dst, i64::from(imm) as u64),
@@ -308,6 +309,9 @@ pub(super) fn divide(asm: &mut Asm, division: Division, of: Scalar, dst: u8, [a,
             return divide_by_power(asm, of, signed, quotient, dst, a, b);
         }
         Src::Imm(-1) if signed => return divide_by_minus_one(asm, of, quotient, dst, a, trap),
+        Src::Imm(b) if of.is_wide() && !b.unsigned_abs().is_power_of_two() && (signed || b > 0) => {
+            return reciprocal::divide(asm, division, dst, a, b);
+        }
         Src::Imm(_) => {}
         Src::Reg(b) => {
             sized!(asm, of; test b, b);

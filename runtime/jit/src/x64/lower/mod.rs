@@ -19,6 +19,7 @@ mod int;
 pub(super) mod lanes;
 mod memory;
 mod primitives;
+mod reciprocal;
 mod round;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests;
