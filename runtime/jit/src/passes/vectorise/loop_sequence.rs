@@ -20,7 +20,7 @@ const MAX_UNROLLED_NODES: usize = 100;
 /// busy.
 const MOST_VECTORS: usize = 4;
 
-/// What vectors a loop may have.
+/// The vectors that a loop may have.
 #[derive(Clone, Copy)]
 struct Vectors {
     largest: Width,

@@ -59,7 +59,7 @@ pub(super) enum Shift {
 }
 
 /// Writes an operand, without touching the flags.
-pub(super) fn put(asm: &mut Asm, of: Scalar, dst: u8, src: Src) {
+fn put(asm: &mut Asm, of: Scalar, dst: u8, src: Src) {
     match src {
         Src::Reg(src) => move_value(asm, of, dst, src),
         Src::Imm(imm) => integer_constant(asm, of.is_wide(), dst, i64::from(imm) as u64),
@@ -310,7 +310,8 @@ pub(super) fn divide(asm: &mut Asm, division: Division, of: Scalar, dst: u8, [a,
         }
         Src::Imm(-1) if signed => return divide_by_minus_one(asm, of, quotient, dst, a, trap),
         Src::Imm(b) if of.is_wide() && !b.unsigned_abs().is_power_of_two() && (signed || b > 0) => {
-            return reciprocal::divide(asm, division, dst, a, b);
+            put(asm, of, SCRATCH, a);
+            return reciprocal::divide(asm, signed, quotient, dst, b);
         }
         Src::Imm(_) => {}
         Src::Reg(b) => {

@@ -3,8 +3,8 @@
 
 use dynasmrt::DynasmApi;
 
-use super::int::{Division, put};
-use super::{Asm, Scalar, Src, emit, move_value};
+use super::code::{Asm, emit, move_value};
+use crate::ir::types::Scalar;
 use crate::processor::registers::{RAX, RDX, SCRATCH};
 
 /// The reciprocal of a constant: the upper half of the product with the dividend, shifted, is the quotient.
@@ -33,14 +33,13 @@ impl Reciprocal {
     }
 }
 
-/// Divides by a constant that is no power of two, nor the negative of one, and above zero if there are no signs. That
-/// never traps.
-pub(super) fn divide(asm: &mut Asm, division: Division, dst: u8, a: Src, divisor: i32) {
+/// Divides what is in the scratch register by a constant that is no power of two, nor the negative of one, and above
+/// zero if there are no signs. That never traps.
+pub(super) fn divide(asm: &mut Asm, signed: bool, quotient: bool, dst: u8, divisor: i32) {
     let of = Scalar::I64;
-    put(asm, of, SCRATCH, a);
     let size = u64::from(divisor.unsigned_abs());
-    let Reciprocal { multiplier, shift, adds_dividend } = Reciprocal::new(size, division.signed);
-    if division.signed {
+    let Reciprocal { multiplier, shift, adds_dividend } = Reciprocal::new(size, signed);
+    if signed {
         emit!(asm; mov rax, QWORD multiplier as i64; imul Rq(SCRATCH));
         if adds_dividend {
             emit!(asm; add rdx, Rq(SCRATCH));
@@ -68,7 +67,7 @@ pub(super) fn divide(asm: &mut Asm, division: Division, dst: u8, a: Src, divisor
             emit!(asm; shr rdx, BYTE shift as i8);
         }
     }
-    if division.quotient {
+    if quotient {
         return move_value(asm, of, dst, RDX);
     }
     emit!(asm; imul rax, rdx, DWORD divisor; sub Rq(SCRATCH), rax);
@@ -82,7 +81,7 @@ const _: () = assert!(RAX == 0 && RDX == 2);
 mod tests {
     use super::*;
 
-    /// What the code computes.
+    /// The quotient as the code computes it.
     fn signed_quotient(a: i64, divisor: i64) -> i64 {
         let Reciprocal { multiplier, shift, adds_dividend } = Reciprocal::new(divisor.unsigned_abs(), true);
         let upper = ((i128::from(a) * i128::from(multiplier as i64)) >> 64) as i64;

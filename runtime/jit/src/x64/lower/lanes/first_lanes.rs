@@ -8,8 +8,8 @@
 use dynasmrt::{DynasmApi, DynasmLabelApi};
 
 use super::super::{Asm, Cc, Src, emit, jump_short};
+use super::common::mask_bits;
 use super::eight::elements;
-use super::mask_bits;
 use crate::ir::types::Width;
 use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
 

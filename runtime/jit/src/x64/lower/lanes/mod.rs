@@ -123,18 +123,11 @@ fn has_masks(width: Width, primitive: Primitive) -> bool {
 
 /// Writes a bit for each lane that is on in a mask, as accesses to elements of `1 << shift` bytes take it.
 pub(crate) fn mask_bits(asm: &mut Asm, width: Width, shift: u8, dst: u8, mask: u8) {
-    let (is_256, prefix_66) = match width {
-        Width::Four => (u8::from(shift == 3), u8::from(shift == 3)),
-        Width::Eight => (1, 0),
-        Width::Sixteen => return sixteen::mask_bits(asm, dst, mask),
+    match width {
+        Width::Sixteen => sixteen::mask_bits(asm, dst, mask),
         Width::SixteenBytes | Width::ThirtyTwoBytes => unreachable!("bytes have no masks"),
-    };
-    // `vmovmskps` or `vmovmskpd`, of which the assembler takes no operands. Bits of registers above the lowest eight
-    // are inverted.
-    let registers = (!dst >> 3 & 1) << 7 | 1 << 6 | (!mask >> 3 & 1) << 5;
-    [0xC4, registers | 1, 0b1111 << 3 | is_256 << 2 | prefix_66, 0x50, 0b11 << 6 | (dst & 7) << 3 | mask & 7]
-        .into_iter()
-        .for_each(|byte| asm.ops.push(byte));
+        Width::Four | Width::Eight => common::mask_bits(asm, width, shift, dst, mask),
+    }
 }
 
 /// Functions that there are for each width with lanes of 32 or 64 bits.
