@@ -3,8 +3,8 @@
 
 COMMAND is the shipped command with its names, `cargo xtask dist --names`, and each of STARTS the flags of a `COMMAND run`, as one word; the most frequent
 start is the first, and what the others run besides comes after it. It needs valgrind. Functions that a start runs are spread over the whole
-program otherwise, and each page of them is a fault of its own. The output is
-`xtask/src/dist/start_order.ld`; a name that is gone does no harm, and one that is missing costs its part of the gain.
+program otherwise, and each page of them is a fault of its own. `cargo xtask dist` takes the output as `target/dist/start_order.ld`, so a release is
+built with and without names; a name that is gone does no harm, and one that is missing costs its part of the gain.
 """
 
 import argparse

@@ -35,7 +35,7 @@ pub fn is_wanted(program: &ProgramArguments) -> bool {
 }
 
 /// Whether this policy confines the process.
-fn is_wanted_by(policy: &PolicyArguments) -> bool {
+pub fn is_wanted_by(policy: &PolicyArguments) -> bool {
     cfg!(target_os = "linux") && policy.untrusted && !policy.no_confine
 }
 

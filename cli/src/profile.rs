@@ -5,11 +5,14 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use vireo::profile::{
-    OutputError, Reader, ReportFilter, ReportFormat, Summary, cat, command, counter, dispatch, executable, export,
-    memory, queue, statistics,
+    DiffOptions, OutputError, Reader, ReportFilter, ReportFormat, Summary, cat, command, counter, diff, dispatch,
+    executable, explain, export, html, memory, perfetto, queue, statistics,
 };
 
-use crate::arguments::{ExportArguments, ProfileArguments, ProfileCommand, RecordsFormat, ReportArguments};
+use crate::arguments::{
+    DiffArguments, ExportArguments, ProfileArguments, ProfileCommand, RecordsFormat, RenderArguments, RenderFormat,
+    ReportArguments,
+};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -22,6 +25,9 @@ pub fn profile(asked: &ProfileCommand) -> Result<Exit, Failure> {
         ProfileCommand::Cat(arguments) => report(arguments, cat),
         ProfileCommand::Export(arguments) => export_rows(arguments),
         ProfileCommand::Statistics(arguments) => report(arguments, statistics),
+        ProfileCommand::Explain(arguments) => filtered(&arguments.report, false, explain),
+        ProfileCommand::Diff(arguments) => compare(arguments),
+        ProfileCommand::Render(arguments) => rendered(arguments),
         ProfileCommand::Executable(arguments) => filtered(&arguments.report, arguments.dispatch_events, executable),
         ProfileCommand::Dispatch(arguments) => filtered(&arguments.report, arguments.dispatch_events, dispatch),
         ProfileCommand::Command(arguments) => filtered(&arguments.report, arguments.dispatch_events, command),
@@ -56,6 +62,22 @@ fn filtered(arguments: &ReportArguments, events: bool, report: FilteredReport) -
     write(&arguments.file, |reader, out| report(reader, &filter, format, out))
 }
 
+fn compare(arguments: &DiffArguments) -> Result<Exit, Failure> {
+    let (mut before, mut after) = (open(&arguments.before)?, open(&arguments.after)?);
+    let options =
+        DiffOptions { fail_above: arguments.fail_above.map(|share| share.0), ignore_below: arguments.ignore_below };
+    let mut out = BufWriter::new(io::stdout().lock());
+    let compared = diff(&mut before, &mut after, &options, form(arguments.format), &mut out);
+    match compared.and_then(|above| out.flush().map(|()| above).map_err(OutputError::from)) {
+        Ok(0) => Ok(Exit::Ok),
+        Ok(_) => Ok(Exit::Mismatch),
+        Err(OutputError::Read(error)) => {
+            Err(Failure::new(Exit::Usage, "cannot compare profiles").because(error.status()))
+        }
+        Err(OutputError::Write(error)) => Err(cannot_write(Path::new("-")).because(error)),
+    }
+}
+
 fn form(format: RecordsFormat) -> ReportFormat {
     match format {
         RecordsFormat::Text => ReportFormat::Text,
@@ -74,17 +96,31 @@ fn write(
 }
 
 fn export_rows(arguments: &ExportArguments) -> Result<Exit, Failure> {
-    let mut reader = open(&arguments.file)?;
-    let out: Box<dyn Write> = match arguments.output.as_os_str() == "-" {
+    write_file(&arguments.file, &arguments.output, export)
+}
+
+/// Writes a file, or to stdout, from a profile.
+fn write_file(
+    file: &Path,
+    output: &Path,
+    write: fn(&mut Reader, &mut dyn Write) -> Result<(), OutputError>,
+) -> Result<Exit, Failure> {
+    let mut reader = open(file)?;
+    let out: Box<dyn Write> = match output.as_os_str() == "-" {
         true => Box::new(io::stdout().lock()),
-        false => {
-            let file = File::create(&arguments.output);
-            Box::new(file.map_err(|error| cannot_write(&arguments.output).because(error))?)
-        }
+        false => Box::new(File::create(output).map_err(|error| cannot_write(output).because(error))?),
     };
     let mut out = BufWriter::new(out);
-    let written = export(&mut reader, &mut out).and_then(|()| Ok(out.flush()?));
-    finish(written, &arguments.file, &arguments.output)
+    let written = write(&mut reader, &mut out).and_then(|()| Ok(out.flush()?));
+    finish(written, file, output)
+}
+
+fn rendered(arguments: &RenderArguments) -> Result<Exit, Failure> {
+    let render = match arguments.format {
+        RenderFormat::Html => html,
+        RenderFormat::Perfetto => perfetto,
+    };
+    write_file(&arguments.file, &arguments.output, render)
 }
 
 fn open(file: &Path) -> Result<Reader, Failure> {

@@ -1,5 +1,6 @@
 //! Progress of what can take long, as a bar on the terminal: loading and writing parameters, verifying modules, loading
-//! kernels, compiling functions. Called by `parameters`, `params`, `engine`, `devices` and `dump`.
+//! kernels, compiling functions, minimising captures. Called by `parameters`, `params`, `engine`, `devices`, `dump` and
+//! `replay`.
 
 use std::io::{self, IsTerminal};
 use std::sync::{Mutex, PoisonError};
@@ -78,6 +79,33 @@ impl Progress for Bar {
         if let Some(bar) = &state.bar {
             bar.set_position(state.done);
         }
+    }
+}
+
+/// A line on stderr that says how far something is whose end is not known, and is gone when that is done.
+#[derive(Debug)]
+pub struct Counter(ProgressBar);
+
+impl Counter {
+    /// A line where stderr is a terminal.
+    pub fn on_terminal() -> Option<Counter> {
+        let bar = || ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        io::stderr().is_terminal().then(|| {
+            let style = ProgressStyle::with_template("{spinner} {msg}");
+            Counter(bar().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner())))
+        })
+    }
+
+    /// Replaces the line.
+    pub fn show(&self, text: String) {
+        self.0.set_message(text);
+        self.0.tick();
+    }
+}
+
+impl Drop for Counter {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
     }
 }
 

@@ -320,11 +320,14 @@ pub mod io {
 #[cfg(feature = "replay")]
 pub mod replay {
     pub use vireo_replay::{
-        CaptureFile, CaptureWriter, CapturedExecutable, Difference, DumpError, DumpFormat, Examined, Expected,
-        Extracted, FileAccess, FilePolicy, FileRemap, FileValidation, HostRead, NamedFile, Operation, Outputs,
-        PAYLOADS, ParseError, Plan, ReadError, Reader, Record, Recorder, RecorderOptions, Replay, ReplayOptions,
-        Replayed, Salvaged, Substitution, SubstitutionSource, Summary, Watch, dump, extract, format, operations,
-        payload_type, payloads, salvage,
+        BoundRange, Candidate, CaptureFile, CaptureWriter, CapturedExecutable, Cause, CompareAs, Comparison,
+        ContentsOf, Diff, DiffSide, Difference, DifferentElement, DumpError, DumpFormat, EditOptions, Edited,
+        ElementValue, Examined, Expected, Extracted, FileAccess, FilePolicy, FileRemap, FileValidation,
+        FirstDifference, HostRead, Minimized, NamedFile, Operation, Outputs, PAYLOADS, ParseError, Plan,
+        RangeDifference, ReadError, Reader, Record, RecordRanges, Recorder, RecorderOptions, Reduced, Replay,
+        ReplayOptions, Replayed, Salvaged, SteppedDispatch, SteppedRead, Stripped, Substitution, SubstitutionSource,
+        Summary, Verdict, Watch, WatchDiff, diff, dump, edit, extract, format, minimize, operations, payload_type,
+        payloads, reduce, salvage,
     };
 }
 
@@ -332,9 +335,10 @@ pub mod replay {
 #[cfg(feature = "profile")]
 pub mod profile {
     pub use vireo_profile::{
-        ClockFit, Clocks, Content, DeviceSummary, Model, OutputError, ProfileFile, ProfileWriter, ProfiledDevices,
-        ReadError, Reader, Record, ReportFilter, ReportFormat, Summary, TypedRecord, TypedRecords, cat, command,
-        counter, dispatch, executable, export, format, memory, queue, records, statistics,
+        ClockFit, Clocks, Content, DeviceSummary, DiffOptions, Model, OutputError, ProfileFile, ProfileWriter,
+        ProfiledDevices, ReadError, Reader, Record, ReportFilter, ReportFormat, Summary, TypedRecord, TypedRecords,
+        cat, command, counter, diff, dispatch, executable, explain, export, format, html, memory, perfetto, queue,
+        records, statistics,
     };
 }
 

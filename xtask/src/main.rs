@@ -7,10 +7,11 @@
 //! of dependencies, `facts` at literals that repeat the specs, `semver` at what users see of the library, `growth` at
 //! the work that hostile modules make. `opcodes` writes the table of the instruction decoder. `dist` builds what is
 //! shipped, `cross` builds and runs for other machines, `package` what is published, `soft` the software libraries of
-//! GPUs, `silicon` what tests a GPU elsewhere, and `ptx-census` looks for forms of PTX that the specs lack. Specs are
-//! read from disk, so that an edit of one does not build this crate again.
+//! GPUs, `silicon` what tests a GPU elsewhere, `census` counts which ops follow each other, and `ptx-census` looks for
+//! forms of PTX that the specs lack. Specs are read from disk, so that an edit of one does not build this crate again.
 #![forbid(unsafe_code)]
 
+mod census;
 mod chore;
 mod circles;
 mod cross;
@@ -40,6 +41,7 @@ use self::chore::Failure;
 
 const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask op --self-test [FOLDER]
+       cargo xtask census [--command FILE] FOLDER...
        cargo xtask circles
        cargo xtask cross [--suite] [TARGET]
        cargo xtask dist [--names]
@@ -62,11 +64,13 @@ const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
 
 op         after an edit of the op NAME in spec/isa/vm/ops: builds, runs its examples on every tier, records what is generated in
            snapshots/ and shows what changed; `cargo xtask op --help` says more, and which opcodes are free
+census     prints which ops follow each other in the loops of the modules in each FOLDER, most frequent first, with the share of ops and the
+           modules; FILE is the `vireo` that shows their code (default: target/release/vireo)
 circles    lists modules of a crate that use each other in circles, fails if there are more than before, and notes if there are fewer
 cross      builds for other machines, for a static executable and for WebAssembly, and runs models there, with --suite the tests
            too, as far as compiler, linker and emulator are here; TARGET is a part of the name of a target
 dist       builds the command as it is shipped, target/dist/vireo, or with the names of its functions, target/dist/vireo-names, from which
-           benches/start_order.py writes xtask/src/dist/start_order.ld
+           benches/start_order.py writes target/dist/start_order.ld: if that is there, what a start runs lies together
 facts      fails for literals in hand-written Rust that repeat what spec/ says
 docs       writes the manual, the reference and all guides (static HTML), to target/reference, or to DIRECTORY;
            links to files of the repository and to the documentation of crates begin with BASE, or with the way to those of this clone
@@ -97,6 +101,10 @@ fn main() -> ExitCode {
         ["op", "--self-test"] => op::self_test(None),
         ["op", "--self-test", folder] => op::self_test(Some(Path::new(folder))),
         ["op", arguments @ ..] => op::op(arguments),
+        ["census", "--command", file, folders @ ..] if !folders.is_empty() => {
+            census::census(Some(Path::new(file)), folders)
+        }
+        ["census", folders @ ..] if !folders.is_empty() => census::census(None, folders),
         ["circles"] => circles::circles_of_crates(),
         ["cross"] => cross::cross(None, false).map_err(Failure::Wrong),
         ["cross", "--suite"] => cross::cross(None, true).map_err(Failure::Wrong),

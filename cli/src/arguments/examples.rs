@@ -69,6 +69,20 @@ pub const REPLAY_VERIFY: &str = "\
   vireo replay verify model.ireereplay --write_expected=expected.ireereplay
   vireo replay verify expected.ireereplay --device=local-task";
 
+pub const REPLAY_DIFF: &str = "\
+  vireo replay diff model.ireereplay --device=local-sync --device=cuda --compare=f32 --ulps=4
+  vireo replay diff good.ireereplay bad.ireereplay --device=local-sync --save=parts";
+
+pub const REPLAY_MINIMIZE: &str = "\
+  vireo replay minimize model.ireereplay --dispatch=3 --output=dispatch.ireereplay
+  vireo replay minimize bad.ireereplay --dispatch=3 --expected=good.ireereplay --output=dispatch.ireereplay
+  vireo replay minimize model.ireereplay --test='! iree-run-replay {}' --output=least.ireereplay";
+
+pub const REPLAY_EDIT: &str = "\
+  vireo replay edit model.ireereplay --order --output=ordered.ireereplay
+  vireo replay edit model.ireereplay --inline --strip=data,paths --output=shared.ireereplay
+  vireo replay edit model.ireereplay --keep=100-120 --substitute=4=kernel.bin --output=part.ireereplay";
+
 pub const REPLAY_EXTRACT: &str = "\
   vireo replay extract model.ireereplay --output=parts";
 
@@ -79,9 +93,21 @@ pub const PROFILE: &str = "\
   vireo profile summary model.ireeprof
   vireo profile cat model.ireeprof --format=jsonl";
 
+pub const PROFILE_REPORT: &str = "\
+  vireo profile explain model.ireeprof
+  vireo profile memory model.ireeprof --format=jsonl";
+
 pub const PROFILE_DISPATCH: &str = "\
   vireo profile dispatch model.ireeprof
   vireo profile dispatch model.ireeprof --filter='*matmul*' --dispatch_events --format=jsonl";
+
+pub const PROFILE_DIFF: &str = "\
+  vireo profile diff before.ireeprof after.ireeprof
+  vireo profile diff before.ireeprof after.ireeprof --fail_above=5% --ignore_below=10000";
+
+pub const PROFILE_RENDER: &str = "\
+  vireo profile render model.ireeprof --output=model.html
+  vireo profile render model.ireeprof --format=perfetto --output=model.pftrace";
 
 pub const PROFILE_EXPORT: &str = "\
   vireo profile export model.ireeprof --format=ireeperf-jsonl --output=rows.jsonl";

@@ -2,6 +2,7 @@
 //! command gets its part.
 
 mod benchmark;
+mod captures;
 mod check;
 mod cuda;
 mod examples;
@@ -29,6 +30,7 @@ use vireo::hal::local::{CollectiveOptions, Collectives};
 use vireo::hal::{AllocatorSpec, AmdgpuAgent, AmdgpuConfig, SanitizerChecks};
 
 pub use self::benchmark::{BenchmarkArguments, BenchmarkFormat, MinTime, TimeUnit};
+pub use self::captures::{Private, ReplayCommand, ReplayDiffArguments, ReplayEditArguments, ReplayMinimizeArguments};
 pub use self::check::CheckArguments;
 pub use self::cuda::{CudaArguments, CudaDriver};
 pub use self::explain::ExplainArguments;
@@ -43,9 +45,9 @@ pub use self::policy::{PolicyArguments, Seconds};
 pub use self::profiling::ProfilingArguments;
 pub use self::recording::RecordingArguments;
 pub use self::records::{
-    ExportArguments, ProfileArguments, ProfileCommand, RecordsFormat, ReplayBenchmarkArguments, ReplayCheckArguments,
-    ReplayCommand, ReplayDumpArguments, ReplayExtractArguments, ReplayRunArguments, ReplaySalvageArguments,
-    ReplayTargetArguments, ReplayVerifyArguments, ReportArguments,
+    DiffArguments, ExportArguments, ProfileArguments, ProfileCommand, RecordsFormat, RenderArguments, RenderFormat,
+    ReplayBenchmarkArguments, ReplayCheckArguments, ReplayDumpArguments, ReplayExtractArguments, ReplayRunArguments,
+    ReplaySalvageArguments, ReplayTargetArguments, ReplayVerifyArguments, ReportArguments,
 };
 pub use self::run::{Comparison, RunArguments, RunCommand};
 pub use self::trace::TraceArguments;

@@ -1,6 +1,8 @@
-//! The flags of `vireo replay` and `vireo profile`, part of the command line.
+//! The flags of `vireo profile`, and of the commands of `vireo replay` that show and replay captures, part of the
+//! command line.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use vireo::interp::Tier;
@@ -9,26 +11,6 @@ use vireo::replay::{FileRemap, SubstitutionSource};
 use super::{BenchmarkFormat, DeviceArguments, ListingArguments, MinTime, PolicyArguments, TimeUnit, examples};
 use crate::devices::Drivers;
 use crate::failure::Failure;
-
-/// The commands of `vireo replay`.
-#[derive(Debug, Subcommand)]
-#[command(defer = true)]
-pub enum ReplayCommand {
-    /// List the records of a capture.
-    Dump(ReplayDumpArguments),
-    /// Replay a capture: ask devices again for what they were asked for.
-    Run(Box<ReplayRunArguments>),
-    /// Measure how long a replay takes, or a part of it.
-    Benchmark(Box<ReplayBenchmarkArguments>),
-    /// Tell what a capture needs and holds, and whether it can be replayed.
-    Check(ReplayCheckArguments),
-    /// Replay a capture and compare what the host reads with what it read when the capture was made.
-    Verify(Box<ReplayVerifyArguments>),
-    /// Write what is in a capture to files: executables, files, and bytes of buffers.
-    Extract(ReplayExtractArguments),
-    /// Save the whole records of a capture that is damaged or was not finished.
-    Salvage(ReplaySalvageArguments),
-}
 
 /// Measures how long the replay of a capture takes. Each iteration makes new objects.
 ///
@@ -223,6 +205,12 @@ pub enum ProfileCommand {
     Export(ExportArguments),
     /// Add up the events of a profile by what they are of.
     Statistics(ProfileArguments),
+    /// Tell where the time went: busy queues, the slowest functions and dispatches, the most memory, and hints.
+    Explain(ReportCommandArguments),
+    /// Compare two profiles: times of functions, operations of queues, the most memory.
+    Diff(DiffArguments),
+    /// Draw a profile: a page with its time line, or a trace for Perfetto.
+    Render(RenderArguments),
     /// Show executables and their functions, with how long dispatches took.
     Executable(DispatchReportArguments),
     /// Show how long dispatches of each function took.
@@ -265,11 +253,11 @@ pub struct DispatchReportArguments {
     pub dispatch_events: bool,
 }
 
-/// Shows memory of a profile.
+/// Shows memory of a profile, or explains where its time went.
 ///
 /// Names and values of flags are those of `iree-profile`, and so is what is written.
 #[derive(Args, Debug)]
-#[command(after_help = examples::help(examples::PROFILE))]
+#[command(after_help = examples::help(examples::PROFILE_REPORT))]
 pub struct ReportCommandArguments {
     /// The profile and the form.
     #[command(flatten)]
@@ -303,10 +291,64 @@ pub struct ReportArguments {
     /// counters.
     #[arg(long, default_value = "*", value_name = "PATTERN")]
     pub filter: String,
-    /// Only what has this number: the event of `dispatch`, the executable, the command buffer, the submission of
-    /// `queue`, the sample of `counter` or what it is of. -1: everything.
+    /// Only what has this number: the event of `dispatch` and `explain`, the executable, the command buffer, the
+    /// submission of `queue`, the sample of `counter` or what it is of. -1: everything.
     #[arg(long, default_value_t = -1, value_name = "NUMBER", allow_hyphen_values = true)]
     pub id: i64,
+}
+
+/// Compares two profiles: times and counts of dispatches, each function, operations of queues, and the most memory,
+/// those that changed most first. The exit code is 4 if a value grew by more than --fail_above.
+#[derive(Args, Debug)]
+#[command(after_help = examples::help(examples::PROFILE_DIFF))]
+pub struct DiffArguments {
+    /// The profile to compare with: a .ireeprof file.
+    #[arg(value_name = "BEFORE")]
+    pub before: PathBuf,
+    /// The profile that is compared.
+    #[arg(value_name = "AFTER")]
+    pub after: PathBuf,
+    /// By how much a value may grow, such as `5%`. A function that only one of them has counts in the time of all
+    /// dispatches. Without this flag every change is fine.
+    #[arg(long, value_name = "PERCENT")]
+    pub fail_above: Option<Percent>,
+    /// Let functions with less time than this in both profiles grow by anything: nanoseconds, or ticks of a device
+    /// without a clock.
+    #[arg(long, default_value_t = 0, value_name = "NANOSECONDS")]
+    pub ignore_below: u64,
+    /// How to show it: `text` is for people, `jsonl` has a JSON object on each line.
+    #[arg(long, value_enum, default_value_t = RecordsFormat::Text, value_name = "FORMAT")]
+    pub format: RecordsFormat,
+}
+
+/// A share of a value, as `5%`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Percent(pub f64);
+
+impl FromStr for Percent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
+        let number = number.filter(|number| number.is_finite() && *number >= 0.0);
+        number.map(|number| Percent(number / 100.0)).ok_or_else(|| "expected a share such as `5%`".to_string())
+    }
+}
+
+/// Draws the time line of a profile: queues, dispatches, work of the host, memory and metrics.
+#[derive(Args, Debug)]
+#[command(after_help = examples::help(examples::PROFILE_RENDER))]
+pub struct RenderArguments {
+    /// The profile: a .ireeprof file.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// `html` is a page that any browser shows without other files or a network, `perfetto` a trace for
+    /// https://ui.perfetto.dev.
+    #[arg(long, value_enum, default_value_t = RenderFormat::Html, value_name = "FORMAT")]
+    pub format: RenderFormat,
+    /// The file to write, or `-` for stdout.
+    #[arg(long, value_name = "FILE")]
+    pub output: PathBuf,
 }
 
 /// Writes a row for each event of a profile, with the names of functions and the times of the host.
@@ -333,6 +375,15 @@ pub enum RecordsFormat {
     Text,
     /// A JSON object on each line, for programs.
     Jsonl,
+}
+
+/// The form of drawings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RenderFormat {
+    /// A page with its data.
+    Html,
+    /// A `.pftrace` file.
+    Perfetto,
 }
 
 /// The form of exports.

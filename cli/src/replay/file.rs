@@ -1,5 +1,6 @@
 //! The files of captures, and what is said if one cannot be read or written.
 
+use std::fs::{self, File};
 use std::path::Path;
 
 use vireo::replay::Reader;
@@ -20,4 +21,15 @@ pub(super) fn cannot_read(path: &Path) -> Failure {
 /// The failure to write a file.
 pub(super) fn cannot_write(path: &Path) -> Failure {
     Failure::new(Exit::RunFailure, format!("cannot write `{}`", path.display()))
+}
+
+/// Creates a file that is not there: what is there may be the capture that is read.
+pub(super) fn create(path: &Path) -> Result<File, Failure> {
+    File::create_new(path).map_err(|error| cannot_write(path).because(error))
+}
+
+/// Removes a file that was created, and to which not all was written.
+pub(super) fn remove(path: &Path) {
+    // The failure that came before is told, and the file stays torn where it cannot be removed.
+    let _ = fs::remove_file(path);
 }

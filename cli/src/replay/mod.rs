@@ -2,11 +2,15 @@
 
 mod benchmark;
 mod check;
+mod diff;
+mod edit;
 mod extract;
 mod file;
+mod minimize;
 mod run;
 mod salvage;
 mod target;
+mod test_command;
 mod verify;
 
 use std::io::{self, BufWriter, Write as _};
@@ -26,6 +30,9 @@ pub fn replay(command: &ReplayCommand, color: Color) -> Result<Exit, Failure> {
         ReplayCommand::Benchmark(arguments) => benchmark::benchmark(arguments, color),
         ReplayCommand::Check(arguments) => check::check(arguments),
         ReplayCommand::Verify(arguments) => verify::verify(arguments),
+        ReplayCommand::Diff(arguments) => diff::diff(arguments),
+        ReplayCommand::Minimize(arguments) => minimize::minimize(arguments),
+        ReplayCommand::Edit(arguments) => edit::edit(arguments),
         ReplayCommand::Extract(arguments) => extract::extract(arguments),
         ReplayCommand::Salvage(arguments) => salvage::salvage(arguments),
     }

@@ -27,6 +27,7 @@ mod reference_flags;
 mod sandbox;
 #[path = "../../../runtime/tests/support/skip.rs"]
 mod skip;
+mod stepping;
 mod task;
 mod tiers;
 mod traces;

@@ -5,7 +5,7 @@ use std::fs;
 use crate::common::{folder, vireo};
 
 /// Each command with the record of its output, both in `fixtures/`.
-const COMMANDS: [(&[&str], &str); 7] = [
+const COMMANDS: [(&[&str], &str); 8] = [
     (&["replay", "dump", "replay/payloads.ireereplay"], "replay/payloads.txt"),
     (&["replay", "dump", "replay/parameters.ireereplay", "--format=jsonl"], "replay/parameters.jsonl"),
     (&["profile", "cat", "profile/abs.ireeprof"], "profile/abs.cat.txt"),
@@ -13,6 +13,7 @@ const COMMANDS: [(&[&str], &str); 7] = [
     (&["profile", "summary", "profile/contents.ireeprof"], "profile/contents.summary.txt"),
     (&["profile", "summary", "profile/abs.ireeprof", "--format=jsonl"], "profile/abs.summary.jsonl"),
     (&["profile", "export", "profile/contents.ireeprof", "--format=ireeperf-jsonl"], "profile/contents.export.jsonl"),
+    (&["profile", "explain", "profile/joined.ireeprof", "--format=jsonl"], "profile/joined.explain.jsonl"),
 ];
 
 #[test]
@@ -33,6 +34,8 @@ fn other_files_are_refused() {
     assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""));
     let told = "byte 0: the file begins with 0x46505249: expected 0x50525249 of a capture";
     assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
+    let outcome = vireo(&fixtures, ["profile", "diff", "profile/abs.ireeprof", "replay/abs.ireereplay"]);
+    assert_eq!(outcome.code, 2, "{}", outcome.stderr);
     let outcome = vireo(&fixtures, ["profile", "cat", "no/such/file.ireeprof"]);
     assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""));
     assert!(outcome.stderr.contains("no/such/file.ireeprof"), "{}", outcome.stderr);
@@ -49,7 +52,9 @@ fn programs_write_profiles() {
     let outcome = vireo(temporary.path(), call.iter().chain(&[output.as_str()]));
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     let report = |command: &'static str| vireo(temporary.path(), ["profile", command, profile]);
-    for command in ["summary", "statistics", "executable", "dispatch", "command", "queue", "counter", "memory", "cat"] {
+    for command in
+        ["summary", "explain", "statistics", "executable", "dispatch", "command", "queue", "counter", "memory", "cat"]
+    {
         let outcome = report(command);
         assert_eq!(outcome.code, 0, "{command}: {}", outcome.stderr);
     }
@@ -111,6 +116,50 @@ fn programs_for_gpus_write_profiles() {
         let begun = fs::read_to_string(&trace).unwrap().matches("\"ph\":\"B\"").count();
         assert!(begun > 0 && events == begun, "{program:?}: {events} events of {begun} dispatches: {dispatches}");
     }
+}
+
+/// The exit code of a comparison says whether something grew too much.
+#[test]
+fn profiles_are_compared() {
+    let fixtures = folder("../fixtures");
+    let (abs, joined) = ("profile/abs.ireeprof", "profile/joined.ireeprof");
+    for (arguments, code, told) in [
+        (&[abs, joined][..], 0, "dispatch_time:"),
+        (&[abs, abs, "--fail_above=0%"], 0, "values_above=0"),
+        (&[abs, joined, "--fail_above=50%", "--format=jsonl"], 4, "\"above\":true"),
+        (&[abs, joined, "--fail_above=-5%"], 2, "expected a share such as `5%`"),
+        (&[abs, joined, "--fail_above=5"], 2, "expected a share such as `5%`"),
+        (&[abs, "no/such/file.ireeprof"], 2, "cannot read `no/such/file.ireeprof`"),
+    ] {
+        let outcome = vireo(&fixtures, ["profile", "diff"].iter().chain(arguments));
+        let all = format!("{}{}", outcome.stdout, outcome.stderr);
+        assert!(outcome.code == code && all.contains(told), "{arguments:?}: {} {all}", outcome.code);
+    }
+}
+
+/// Pages and traces go to files, or to stdout.
+#[test]
+fn profiles_are_rendered() {
+    let (fixtures, scratch) = (folder("../fixtures"), tempfile::tempdir().expect("a folder"));
+    for (format, begin) in [("html", &b"<!doctype html>"[..]), ("perfetto", &b"\n"[..])] {
+        let output = scratch.path().join(format);
+        let outcome = vireo(
+            &fixtures,
+            [
+                "profile",
+                "render",
+                "profile/abs.ireeprof",
+                &format!("--format={format}"),
+                &format!("--output={}", output.display()),
+            ],
+        );
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (0, ""), "{}", outcome.stderr);
+        assert!(fs::read(&output).expect("it is written").starts_with(begin), "{format}");
+    }
+    let outcome = vireo(&fixtures, ["profile", "render", "profile/joined.ireeprof", "--output=-"]);
+    assert!(outcome.code == 0 && outcome.stdout.contains("kernel_a"), "{}", outcome.stderr);
+    let outcome = vireo(&fixtures, ["profile", "render", "profile/joined.ireeprof", "--output=no/such/folder/page"]);
+    assert_eq!(outcome.code, 1, "{}", outcome.stderr);
 }
 
 /// Replays of a capture, with the exit codes of each way in which they end.

@@ -95,6 +95,17 @@ fn forwarding_trait(hal: &Hal, object: &Object) -> TokenStream {
     });
     let facets = object.facets.iter().map(|facet| provided_facet(object, facet));
     let origin = comment(&object.origin.to_string());
+    let release = object.vm_type.as_ref().map(|_| {
+        quote! {
+            /// The inner object, of a wrapper that is let go of. It is recycled if there is no other reference to it.
+            fn release(self) -> Arc<dyn #of>
+            where
+                Self: Sized,
+            {
+                self.#inner().clone()
+            }
+        }
+    });
     quote! {
         #origin
         #[doc = #doc]
@@ -115,6 +126,7 @@ fn forwarding_trait(hal: &Hal, object: &Object) -> TokenStream {
             #(#methods)*
             #submit
             #(#facets)*
+            #release
         }
     }
 }
@@ -172,7 +184,7 @@ fn provided_facet(object: &Object, facet: &Facet) -> TokenStream {
 
 /// The object that a wrapper becomes: all methods of its trait, of which none is left to a default.
 fn implementation(hal: &Hal, object: &Object) -> TokenStream {
-    let (name, of, inner) = (trait_ident(&object.name), type_ident(&object.name), inner_ident(object));
+    let (name, of) = (trait_ident(&object.name), type_ident(&object.name));
     let methods = object.methods.iter().map(|method| {
         let (name, signature, call) = (value_ident(&method.name), signature(hal, method), call(method, quote!(self.0)));
         let (unsafety, variant) = (method.safety.as_ref().map(|_| quote!(unsafe)), method_variant(object, method));
@@ -203,14 +215,12 @@ fn implementation(hal: &Hal, object: &Object) -> TokenStream {
             }
         }
     });
-    let last = comment("Only an unshared object is recycled.");
     let recycle = object.vm_type.as_ref().map(|_| {
         quote! {
             fn recycle(self: Arc<Self>) {
-                let inner = self.0.#inner().clone();
-                #last
-                drop(self);
-                inner.recycle();
+                if let Some(Forward(wrapper)) = Arc::into_inner(self) {
+                    wrapper.release().recycle();
+                }
             }
         }
     });

@@ -33,6 +33,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let items = quote! {
         use std::any::Any;
         use std::sync::Arc;
+        use std::sync::atomic::AtomicU64;
 
         use super::calls::{Call, Reply};
         use super::forward::*;
@@ -52,8 +53,8 @@ fn known(observed: &Observed<'_>) -> TokenStream {
     let numbers = objects.iter().map(|object| {
         observed.wraps(&object.name).then(|| {
             quote! {
-                fn wrapper_number(&self, observation: &Observation) -> Option<u64> {
-                    Some(observation.as_wrapper(self)?.number())
+                fn of_wrapper<'a>(&'a self, observation: &Observation) -> Option<(u64, &'a AtomicU64)> {
+                    Some(observation.as_wrapper(self)?.known())
                 }
             }
         })
@@ -146,6 +147,13 @@ fn implementation(hal: &Hal, observed: &Observed<'_>, object: &Object) -> TokenS
     let (name, ty, inner) = (trait_ident(&object.name), type_ident(&object.name), inner_ident(object));
     let methods = object.methods.iter().map(|method| observed_method(hal, observed, object, method));
     let origin = comment(&object.origin.to_string());
+    let release = object.vm_type.as_ref().map(|_| {
+        quote! {
+            fn release(self) -> Arc<dyn #ty> {
+                Observed::release(self)
+            }
+        }
+    });
     quote! {
         #origin
         impl #name for Observed<dyn #ty> {
@@ -153,6 +161,7 @@ fn implementation(hal: &Hal, observed: &Observed<'_>, object: &Object) -> TokenS
                 self.wrapped()
             }
 
+            #release
             #(#methods)*
         }
     }

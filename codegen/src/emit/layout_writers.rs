@@ -91,15 +91,19 @@ fn writes(field: &LayoutField, scope: Scope<'_>) -> Vec<TokenStream> {
     let name = value_ident(&field.name);
     let size = size_of(&field.ty, scope);
     let one = |value: TokenStream, offset: u64| {
-        let (start, end) = (literal(offset), literal(offset + size));
         let encoded = match &field.ty {
             LayoutType::Layout(name) => match scope.plain(name) {
-                Some(Plain::Layout(_)) => quote!(#value.to_bytes()),
+                Some(Plain::Layout(_)) => {
+                    let (start, end) = (literal(offset), literal(offset + size));
+                    return quote!(bytes[#start..#end].copy_from_slice(&#value.to_bytes()););
+                }
                 _ => quote!(#value.0.to_le_bytes()),
             },
             _ => quote!(#value.to_le_bytes()),
         };
-        quote!(bytes[#start..#end].copy_from_slice(&#encoded);)
+        // Bytes that are named become one store; a copy of a slice is a call in crates that have many.
+        let places = (offset..offset + size).map(literal);
+        quote!([#(bytes[#places]),*] = #encoded;)
     };
     match field.count {
         Some(count) => (0..count)

@@ -25,7 +25,7 @@ pub(super) fn emit(isa: &Isa) -> Vec<GeneratedFile> {
     families.retain(|(_, ops)| !ops.is_empty());
     let mut files = vec![source("vm/interp/threaded.rs", "spec/isa/vm", top(isa, &families))];
     for (family, ops) in &families {
-        let bodies = ops.iter().map(|op| if is_helper(op) { helper_body(op) } else { body(isa, op) });
+        let bodies = ops.iter().map(|op| if is_helper(op) { helper_body(op) } else { body(op) });
         let tokens = quote!(use super::super::threaded_prelude::*; #(#bodies)*);
         files.push(source(&format!("vm/interp/threaded/{family}.rs"), &family_source(family), tokens));
     }
@@ -86,11 +86,9 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
     });
     // A sequence is tried before those that it begins with.
     let mut by_length: Vec<&Sequence> = isa.sequences.iter().collect();
-    by_length.sort_by_key(|sequence| Reverse(sequence.steps.len()));
-    let (loops, sequences): (Vec<_>, Vec<_>) = by_length.into_iter().partition(|sequence| sequence.head.is_some());
-    let longest = sequences.iter().map(|sequence| sequence.steps.len()).max().unwrap_or(0);
-    let loops = loops.into_iter().filter_map(|sequence| loop_arm(isa, sequence));
-    let sequences = sequences.into_iter().map(|sequence| sequence_arm(isa, sequence));
+    by_length.sort_by_key(|sequence| Reverse((sequence.steps.len(), sequence.branch)));
+    let longest = by_length.first().map_or(0, |sequence| sequence.steps.len());
+    let sequences = by_length.into_iter().map(|sequence| sequence_arm(isa, sequence));
     quote! {
         use super::threaded_prelude::*;
         #modules
@@ -112,15 +110,6 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
         pub fn sequence(run: &[EmittedOp]) -> Option<(usize, Handler)> {
             match run {
                 #(#sequences)*
-                _ => None,
-            }
-        }
-
-        #[doc = " The handler of a loop whose latch ends with these instructions and branches to those of `head`, which branch back to it, and how many"]
-        #[doc = " there are of each. None if it has none."]
-        pub fn sequence_loop(latch: &[EmittedOp], head: &[EmittedOp]) -> Option<(usize, usize, Handler)> {
-            match (latch, head) {
-                #(#loops)*
                 _ => None,
             }
         }
@@ -173,19 +162,14 @@ fn step_list<'a>(steps: impl DoubleEndedIterator<Item = NumberedStep<'a>>) -> To
     steps.rev().reduce(|rest, first| quote!((#first, #rest))).unwrap_or_default()
 }
 
-/// Patterns of the instructions of a sequence: what the first one carries is bound to `carried`, and the kind of a
-/// branch to `branch`.
-fn patterns(steps: &[NumberedStep<'_>]) -> TokenStream {
-    patterns_with(steps, Some(quote!(carried)), quote!(branch))
-}
-
-/// Patterns of the instructions of a sequence, with this one for what the first one carries, and this one for the kind
-/// of a branch.
-fn patterns_with(steps: &[NumberedStep<'_>], mut first: Option<TokenStream>, branch: TokenStream) -> TokenStream {
-    let patterns = steps.iter().map(|(op, carried)| {
+/// Patterns of the instructions of a sequence: the operand that the first one carries is bound to `carried`, and the
+/// kind of the branch at its end, if there is one, to `branch`.
+fn patterns(steps: &[NumberedStep<'_>], ends_in_branch: bool) -> TokenStream {
+    let last = steps.len() - 1;
+    let patterns = steps.iter().enumerate().map(|(index, (op, carried))| {
         let (variant, carried) = (variant(op), Literal::usize_unsuffixed(*carried));
-        let carried = first.take().unwrap_or_else(|| quote!(carried: #carried));
-        let branch = if op.is_test() { quote!(Some(#branch)) } else { quote!(None) };
+        let carried = if index == 0 { quote!(carried) } else { quote!(carried: #carried) };
+        let branch = if index == last && ends_in_branch { quote!(Some(branch)) } else { quote!(None) };
         quote!(EmittedOp { op: Op::#variant { .. }, #carried, branch: #branch, .. })
     });
     quote!(#(#patterns),*)
@@ -196,8 +180,8 @@ fn patterns_with(steps: &[NumberedStep<'_>], mut first: Option<TokenStream>, bra
 fn sequence_arm(isa: &Isa, sequence: &Sequence) -> TokenStream {
     let steps = numbered(isa, sequence);
     let (Some((first, _)), Some((last, last_carried))) = (steps.first(), steps.last()) else { return quote!() };
-    let patterns = patterns(&steps);
-    let before_branch = if last.is_test() { steps.len() - 1 } else { steps.len() };
+    let patterns = patterns(&steps, sequence.branch);
+    let before_branch = if sequence.branch { steps.len() - 1 } else { steps.len() };
     let handlers = (0..=first.values().count()).map(|carried| {
         let list = step_list(starting_with(carried, &steps[..before_branch]));
         let (last, last_carried) = (body_path(last), Literal::usize_unsuffixed(*last_carried));
@@ -208,7 +192,7 @@ fn sequence_arm(isa: &Isa, sequence: &Sequence) -> TokenStream {
     });
     let count = Literal::usize_unsuffixed(steps.len());
     let doc = format!(" {}: {}", sequence.origin.file, sequence.doc);
-    let (ty, index) = match last.is_test() {
+    let (ty, index) = match sequence.branch {
         true => (quote!(BranchHandlers), quote!([*carried][*branch])),
         false => (quote!(Handler), quote!([*carried])),
     };
@@ -229,33 +213,8 @@ fn starting_with<'a>(
     steps.iter().enumerate().map(move |(index, (op, other))| (*op, if index == 0 { carried } else { *other }))
 }
 
-/// The arm of a loop in `sequence_loop`. What the first op of the head has carried is what the sequence says, since the
-/// latch is before it.
-fn loop_arm(isa: &Isa, sequence: &Sequence) -> Option<TokenStream> {
-    let steps = numbered(isa, sequence);
-    let (latch, head) = steps.split_at_checked(sequence.head?)?;
-    let ((latch_test, latch_ops), (head_test, head_ops)) = (latch.split_last()?, head.split_last()?);
-    let tests = [latch_test, head_test].map(|(op, carried)| (body_path(op), Literal::usize_unsuffixed(*carried)));
-    let [(latch_test, latch_carried), (head_test, head_carried)] = tests;
-    let head_list = step_list(head_ops.iter().copied());
-    let handlers = (0..=latch.first()?.0.values().count()).map(|carried| {
-        let latch_list = step_list(starting_with(carried, latch_ops));
-        quote!(loop_handlers::<#latch_list, #latch_test, #latch_carried, #head_list, #head_test, #head_carried>())
-    });
-    let (in_latch, in_head) = (Literal::usize_unsuffixed(latch.len()), Literal::usize_unsuffixed(head.len()));
-    let (latch, head) = (patterns(latch), patterns_with(head, None, quote!(FORWARD_BRANCH)));
-    let doc = format!(" {}: {}", sequence.origin.file, sequence.doc);
-    Some(quote! {
-        ([.., #latch], [#head, ..]) => {
-            #[doc = #doc]
-            const HANDLERS: &[LoopHandlers] = &[#(#handlers),*];
-            HANDLERS[*carried][*branch].map(|handler| (#in_latch, #in_head, handler))
-        }
-    })
-}
-
 /// The type that stands for the handlers of an op: one for each value operand that may be the carry, and one for none.
-fn body(isa: &Isa, op: &Op) -> TokenStream {
+fn body(op: &Op) -> TokenStream {
     let (name, family, function, origin) = (variant(op), ident(&op.family), function(op), comment(&origin(op)));
     let types = operands(op).into_iter().map(|operand| operand.ty);
     let tuple = tuple(op);
@@ -273,15 +232,6 @@ fn body(isa: &Isa, op: &Op) -> TokenStream {
         Ending::Fallible => call,
         _ => quote!(#call; Ok(())),
     };
-    let buffer = op.fields.iter().position(|field| field.ty == Some(Type::Buffer)).map(|index| {
-        let index = Literal::usize_unsuffixed(index);
-        quote! {
-            #[inline(always)]
-            fn buffer(operands: &Self::Operands) -> Option<RefReg> { Some(operands.#index) }
-        }
-    });
-    let in_sequence = isa.sequences.iter().any(|sequence| sequence.steps.iter().any(|step| step.op == op.mnemonic));
-    let written = if in_sequence { written(op) } else { None };
     let handlers = variants().map(|number| quote!(op::<Self, #number>));
     let test = op.is_test().then(|| {
         let handlers = variants().map(|number| quote!(branch_handlers::<Self, #number>()));
@@ -295,10 +245,6 @@ fn body(isa: &Isa, op: &Op) -> TokenStream {
             type Operands = (#(#types,)*);
             const HANDLERS: &'static [Handler] = &[#(#handlers),*];
 
-            #buffer
-
-            #written
-
             #[inline(always)]
             fn run<F: Frame, const CARRIED: usize>(
                 frame: &mut F,
@@ -308,34 +254,6 @@ fn body(isa: &Isa, op: &Op) -> TokenStream {
 
         #test
     }
-}
-
-/// The requirement of a repeated sequence on an op that writes a value: its register, and whether that is the register
-/// of the first operand, if it can be.
-fn written(op: &Op) -> Option<TokenStream> {
-    let position = |field: &Field| {
-        let index = op.fields.iter().position(|other| other.name == field.name);
-        index.map(Literal::usize_unsuffixed)
-    };
-    let result = op.result().filter(|field| !is_ref(field))?;
-    let index = position(result)?;
-    let slots = match result.ty {
-        Some(Type::I64 | Type::F64) => quote!(wide(operands.#index)),
-        _ => quote!(narrow(operands.#index)),
-    };
-    let first = op.values().next().filter(|first| first.ty == result.ty && !op.is_test());
-    let accumulates = first.and_then(position).map(|first| {
-        quote! {
-            const MAY_ACCUMULATE: bool = true;
-            #[inline(always)]
-            fn accumulates(operands: &Self::Operands) -> bool { operands.#first == operands.#index }
-        }
-    });
-    Some(quote! {
-        #[inline(always)]
-        fn written(operands: &Self::Operands) -> Option<CarriedRegister> { Some(#slots) }
-        #accumulates
-    })
 }
 
 /// The type that stands for the handler of an op that a helper executes.

@@ -74,7 +74,7 @@ fn a_mini_spec_is_generated() {
         "    pub head: super::words::Head,",
         "    assert!(std::mem::offset_of!(RedThing, lamp) == 8);",
         "            head: super::words::Head(u16::from_le_bytes([bytes[0], bytes[1]])),",
-        "        bytes[8..16].copy_from_slice(&self.lamp.0.to_le_bytes());",
+        "        ] = self.lamp.0.to_le_bytes();",
         "        if tag(bytes, 0, 2, 0, 4) == Some(1) {",
         "        bytes[1] = 1;",
     ] {

@@ -16,6 +16,7 @@
 //!
 //! Users take the crate `vireo`, which has the public part of this. The feature `jit` says that the build has a JIT.
 
+pub mod address_map;
 pub mod asymmetric_fence;
 pub mod background;
 pub mod blocking;

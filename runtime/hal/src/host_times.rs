@@ -15,9 +15,20 @@ use crate::host_kernels::Grid;
 use crate::status::{Result, Status};
 
 thread_local! {
-    /// Whether `CURRENT` has an observer. It is read often, so it is a flag of its own.
-    static IS_WATCHED: Cell<bool> = const { Cell::new(false) };
+    /// The wish of the observer in `CURRENT`. It is read often, so it is a value of its own.
+    static ASKED: Cell<Asked> = const { Cell::new(Asked::Nothing) };
     static CURRENT: RefCell<Watch> = const { RefCell::new(Watch(None)) };
+}
+
+/// The wish of an observer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// There is no observer.
+    Nothing,
+    /// Times.
+    Times,
+    /// To be told at the beginning of each part as well.
+    Beginnings,
 }
 
 /// A part of a dispatch that a thread ran.
@@ -38,7 +49,15 @@ pub trait WorkObserver: Send + Sync {
     /// The operation begins: what it waits for is there.
     fn began(&self);
 
-    /// A part of a dispatch of the operation has run, or failed.
+    /// Whether it wants to know when a part of a dispatch begins.
+    fn wants_beginnings(&self) -> bool {
+        false
+    }
+
+    /// This thread begins a part of a dispatch. Called only where that is [wanted](Self::wants_beginnings).
+    fn runs(&self) {}
+
+    /// A part of a dispatch of the operation has run, or failed, on this thread.
     fn ran(&self, part: &HostPart);
 
     /// The operation has ended; its points are not signaled yet.
@@ -67,6 +86,14 @@ impl Watch {
         Watch(Some(observer))
     }
 
+    fn asked(&self) -> Asked {
+        match &self.0 {
+            None => Asked::Nothing,
+            Some(observer) if observer.wants_beginnings() => Asked::Beginnings,
+            Some(_) => Asked::Times,
+        }
+    }
+
     /// The one of this thread.
     #[inline]
     pub fn current() -> Watch {
@@ -80,7 +107,7 @@ impl Watch {
         if self.0.is_none() && !is_watched() {
             return WatchGuard { before: None };
         }
-        IS_WATCHED.set(self.0.is_some());
+        ASKED.set(self.asked());
         WatchGuard { before: Some(CURRENT.replace(self)) }
     }
 }
@@ -89,7 +116,7 @@ impl Drop for WatchGuard {
     #[inline]
     fn drop(&mut self) {
         if let Some(before) = self.before.take() {
-            IS_WATCHED.set(before.0.is_some());
+            ASKED.set(before.asked());
             // The other one is dropped after the cell is no longer borrowed.
             let own = CURRENT.replace(before);
             drop(own);
@@ -100,18 +127,21 @@ impl Drop for WatchGuard {
 /// Whether work of this thread is watched.
 #[inline(always)]
 pub fn is_watched() -> bool {
-    IS_WATCHED.get()
+    ASKED.get() != Asked::Nothing
 }
 
 /// Tells the observer of this thread something. An observer is not told of its own work.
 fn tell(report: impl FnOnce(&dyn WorkObserver)) {
-    let watch = CURRENT.take();
-    IS_WATCHED.set(false);
-    if let Some(observer) = &watch.0 {
-        report(&**observer);
-    }
-    IS_WATCHED.set(watch.0.is_some());
-    CURRENT.set(watch);
+    CURRENT.with(|current| {
+        let watch = current.take();
+        let asked = ASKED.replace(Asked::Nothing);
+        if let Some(observer) = &watch.0 {
+            report(&**observer);
+        }
+        ASKED.set(asked);
+        // The watch that is there meanwhile has no observer.
+        current.replace(watch);
+    });
 }
 
 /// Runs an operation, and tells the observer when it began and ended, if there is one.
@@ -139,6 +169,14 @@ fn begin() {
 #[cold]
 fn end(outcome: &Result<()>) {
     tell(|observer| observer.ended(outcome.as_ref().copied()));
+}
+
+/// Tells the observer that a part of a dispatch begins, if it wants to know.
+#[inline]
+pub fn runs() {
+    if ASKED.get() == Asked::Beginnings {
+        tell(|observer| observer.runs());
+    }
 }
 
 /// Tells the observer of a part of a dispatch.

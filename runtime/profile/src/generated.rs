@@ -15,6 +15,11 @@ pub mod records {
     include!(concat!(env!("OUT_DIR"), "/profile/records.rs"));
 }
 
+/// Fields of traces for Perfetto, and values of them.
+pub mod perfetto {
+    include!(concat!(env!("OUT_DIR"), "/profile/perfetto.rs"));
+}
+
 /// Types of chunks.
 pub mod contents {
     include!(concat!(env!("OUT_DIR"), "/profile/contents.rs"));

@@ -3,9 +3,10 @@
 //!
 //! - [`Reader`] checks the records of a file one after the other, [`TypedRecords`] those of a chunk; [`ProfileWriter`]
 //!   writes them.
-//! - [`statistics`], [`dispatch`], [`executable`], [`command`], [`queue`], [`counter`] and [`memory`] are the
-//!   reports of the commands with these names. [`cat`] shows the records, [`Summary`] counts what they hold,
+//! - [`statistics`], [`explain`], [`dispatch`], [`executable`], [`command`], [`queue`], [`counter`] and [`memory`] are
+//!   the reports of the commands with these names. [`cat`] shows the records, [`Summary`] counts what they hold,
 //!   [`export`] writes rows for other tools, all as `iree-profile` does.
+//! - [`diff`] compares two profiles. [`html()`] and [`perfetto()`] draw the time line of one.
 //! - [`Model`] joins what chunks say about executables, functions, command buffers, clocks and metrics.
 //! - [`ProfiledDevices`] wraps devices, so that they write profiles, such as to a [`ProfileFile`].
 //! - [`records`] and [`format`](mod@format) are generated from `spec/profile`.
@@ -26,6 +27,7 @@ mod joins;
 mod model;
 mod producer;
 mod reader;
+mod render;
 mod report;
 mod sink;
 mod summary;
@@ -38,11 +40,16 @@ pub use export::export;
 pub use generated::contents::Content;
 #[doc(hidden)]
 pub use generated::dump::LAYOUTS;
+#[doc(hidden)]
+pub use generated::perfetto as perfetto_fields;
 pub use generated::{format, records};
 pub use model::{Clocks, Model};
 pub use producer::ProfiledDevices;
 pub use reader::{OutputError, Reader, Record, TypedRecord, TypedRecords};
-pub use report::{ReportFilter, command, counter, dispatch, executable, memory, queue, statistics};
+pub use render::{html, perfetto};
+pub use report::{
+    DiffOptions, ReportFilter, command, counter, diff, dispatch, executable, explain, memory, queue, statistics,
+};
 pub use sink::ProfileFile;
 pub use summary::{DeviceSummary, Summary};
 pub use vireo_core::record_file::ReadError;

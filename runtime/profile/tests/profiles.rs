@@ -18,17 +18,17 @@ use vireo_profile::records::{
 };
 use vireo_profile::{
     Content, LAYOUTS, ProfileWriter, Reader, ReportFilter, ReportFormat, Summary, cat, command, counter, dispatch,
-    executable, export, memory, queue, statistics,
+    executable, explain, export, memory, queue, statistics,
 };
 
 /// The profiles of the folder, without endings.
-const PROFILES: [&str; 3] = ["abs", "contents", "joined"];
+const PROFILES: [&str; 4] = ["abs", "contents", "joined", "ticks"];
 
 /// The name of a function as it is, and as reports show it.
 const NAME: (&str, &str) = ("\"add\"\n", "\"add\"\\n");
 
 /// The reports, each with the ending of its record.
-const REPORTS: [&str; 20] = [
+const REPORTS: [&str; 22] = [
     "cat.txt",
     "cat.jsonl",
     "summary.txt",
@@ -49,6 +49,8 @@ const REPORTS: [&str; 20] = [
     "counter.jsonl",
     "memory.txt",
     "memory.jsonl",
+    "explain.txt",
+    "explain.jsonl",
 ];
 
 fn path(name: &str) -> PathBuf {
@@ -77,6 +79,7 @@ fn report(bytes: &[u8], report: &str) -> Result<String, String> {
         Some("executable") => executable(&mut reader, &all, format, &mut out),
         Some("command") => command(&mut reader, &all, format, &mut out),
         Some("memory") => memory(&mut reader, &all, format, &mut out),
+        Some("explain") => explain(&mut reader, &all, format, &mut out),
         Some("queue") => queue(&mut reader, &all, format, &mut out),
         Some("counter") => counter(&mut reader, &all, format, &mut out),
         _ => match Summary::read(&mut reader) {

@@ -99,6 +99,27 @@ impl CapturedFile {
         }
     }
 
+    /// The bytes of a range of a file of the system.
+    ///
+    /// # Errors
+    /// OUT_OF_RANGE if the file is shorter.
+    pub(crate) fn bytes(&self, offset: u64, length: u64) -> Result<Vec<u8>> {
+        self.require(MemoryAccess::READ)?;
+        let length = check_range(self.length, offset, length).map_err(|status| status.context("file"))?;
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+        match &self.contents {
+            Contents::System(file) => {
+                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                file.seek(SeekFrom::Start(offset)).map_err(refused)?;
+                file.read_exact(&mut bytes).map_err(refused)?;
+                Ok(bytes)
+            }
+            Contents::Inline(..) | Contents::Copied(..) | Contents::Reads => {
+                Err(Status::failed_precondition("the file is not one that is named by its path"))
+            }
+        }
+    }
+
     fn require(&self, access: MemoryAccess) -> Result<()> {
         if self.access.contains(access) {
             return Ok(());

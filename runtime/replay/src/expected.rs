@@ -188,25 +188,27 @@ impl Outputs {
             let Some(Output { buffer, offset, length, digest, bytes }) = self.outputs.get(&sequence_ordinal) else {
                 continue;
             };
-            let head = ExpectedRead {
-                version: PRIVATE_VERSION,
-                kind: PrivateKind::EXPECTED_READ,
-                buffer_id: *buffer,
-                byte_offset: *offset,
-                byte_length: *length,
-                digest: *digest,
-                data_length: 0,
-            };
-            let mut payload = Vec::new();
-            head.write(&mut payload, bytes).map_err(damaged)?;
-            let header = RecordHeader {
-                record_type: RecordType::SESSION.0,
-                payload_type: PRIVATE_PAYLOAD,
-                ..RecordHeader::default()
-            };
+            let (header, payload) = expected_read(*buffer, *offset, *length, *digest, bytes)?;
             writer.record(&header, &payload).map_err(unwritable)?;
         }
         reader.rewind();
         writer.finish().map_err(unwritable).map(drop)
     }
+}
+
+/// The record that follows that of a read, whose bytes are expected to have this digest. `bytes` has them, or nothing
+/// if there are too many.
+pub(crate) fn expected_read(
+    buffer_id: u64,
+    byte_offset: u64,
+    byte_length: u64,
+    digest: u64,
+    bytes: &[u8],
+) -> Result<(RecordHeader, Vec<u8>)> {
+    let (version, kind) = (PRIVATE_VERSION, PrivateKind::EXPECTED_READ);
+    let head = ExpectedRead { version, kind, buffer_id, byte_offset, byte_length, digest, data_length: 0 };
+    let mut payload = Vec::new();
+    head.write(&mut payload, bytes).map_err(damaged)?;
+    let record_type = RecordType::SESSION.0;
+    Ok((RecordHeader { record_type, payload_type: PRIVATE_PAYLOAD, ..RecordHeader::default() }, payload))
 }

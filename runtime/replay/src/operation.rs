@@ -1,5 +1,6 @@
 //! Operations of captures: the records that stand for methods of the HAL.
 
+use crate::generated::format::ObjectType;
 use crate::generated::operations::OPERATIONS;
 
 /// The way in which a replay treats a record whose status is 0.
@@ -40,4 +41,18 @@ impl Operation {
         let index = OPERATIONS.binary_search_by_key(&code, |operation| operation.code).ok()?;
         OPERATIONS.get(index)
     }
+
+    /// The type of the object that it is called on.
+    pub(crate) fn receiver(&self) -> Option<ObjectType> {
+        object_type(self.name.split('.').next()?)
+    }
+
+    /// The type of the object that it makes.
+    pub(crate) fn made(&self) -> Option<ObjectType> {
+        self.makes.and_then(object_type)
+    }
+}
+
+fn object_type(name: &str) -> Option<ObjectType> {
+    (1..=12).map(ObjectType).find(|object| object.name() == Some(name))
 }

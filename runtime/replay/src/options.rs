@@ -31,6 +31,9 @@ pub struct ReplayOptions {
     pub longest_wait: Duration,
     /// Whether each submission is waited for before the next call, as IREE's replay does.
     pub serial: bool,
+    /// Whether buffers are there until the end ([`Replayed::buffer`](crate::Replayed::buffer)). Else a replay lets go
+    /// of an object after its last use, as a program does.
+    pub keep_buffers: bool,
     /// The files that may be opened.
     pub files: FileAccess,
     /// Other places of files.
@@ -50,6 +53,7 @@ impl Default for ReplayOptions {
             limits: Limits::default(),
             longest_wait: ReplayOptions::LONGEST_WAIT,
             serial: false,
+            keep_buffers: false,
             files: FileAccess::default(),
             remaps: Vec::new(),
             substitutions: Vec::new(),
@@ -69,6 +73,12 @@ pub struct FileRemap {
 /// A text is no remap or substitution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseError(&'static str);
+
+impl ParseError {
+    pub(crate) fn new(message: &'static str) -> ParseError {
+        ParseError(message)
+    }
+}
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

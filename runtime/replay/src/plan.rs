@@ -4,12 +4,12 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use vireo_core::limits::{Charge, MemoryBudget};
 use vireo_core::record_file::{Elements, TrailingError};
 use vireo_core::status::{Result, Status, StatusCode};
-use vireo_hal::WHOLE_BUFFER;
+use vireo_hal::{Executable, WHOLE_BUFFER};
 
 use crate::generated::executor::{points, references};
 use crate::generated::format::{ObjectType, RecordType};
@@ -48,6 +48,16 @@ impl Reference {
         let BufferRef { buffer_id: id, offset, length, .. } = *range;
         Reference { object: ObjectType::BUFFER, id, range: Some((offset, length)) }
     }
+
+    /// Its type.
+    pub(crate) fn kind(&self) -> ObjectType {
+        self.object
+    }
+
+    /// Its number; 0 if there is none.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
 }
 
 /// A step of a replay: a call, a scope, or a range that the host read.
@@ -63,10 +73,17 @@ pub(crate) struct Step {
     pub(crate) payload_type: u32,
     /// The object that is called.
     pub(crate) object: u64,
-    /// The object that it makes.
+    /// The object that it makes, or has to do with in another way.
     pub(crate) related: u64,
     /// Its payload among the bytes of the plan.
     pub(crate) payload: Range<usize>,
+}
+
+impl Step {
+    /// The object that it makes. Steps that make none may have a related object, too.
+    pub(crate) fn made(&self) -> Option<u64> {
+        Operation::find(self.code)?.made().map(|_| self.related)
+    }
 }
 
 /// A buffer, semaphore or other object, as a plan knows it.
@@ -76,6 +93,17 @@ struct Known {
     place: u32,
     /// Bytes of a buffer.
     size: u64,
+    /// The index of the last step that names it.
+    last: u32,
+}
+
+/// The end of an object: no step after this one names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ending {
+    /// The index of the step.
+    pub(crate) step: u32,
+    /// The place of the object in tables of objects.
+    pub(crate) place: u32,
 }
 
 /// A capture that can be replayed.
@@ -89,6 +117,10 @@ pub struct Plan {
     pub(crate) places: usize,
     /// The numbers of devices, in the order in which a replay takes devices, each with that of its allocator.
     pub(crate) devices: Vec<(u64, Option<u64>)>,
+    /// The ends of buffers, semaphores, command buffers and events, in order.
+    pub(crate) endings: Vec<Ending>,
+    /// The executables of the last replay, whose code the next one need not make again.
+    pub(crate) executables: Mutex<Vec<Arc<dyn Executable>>>,
     /// Why a replay would wait for ever, if it would.
     pub(crate) hopeless: Option<Status>,
     _charge: Charge,
@@ -116,10 +148,21 @@ impl Plan {
             return Err(failed(reader, reader.end(), "the capture has no device: expected at least one"));
         }
         let places = known.len();
+        let ends = |known: &&Known| {
+            matches!(
+                known.object,
+                ObjectType::BUFFER | ObjectType::SEMAPHORE | ObjectType::COMMAND_BUFFER | ObjectType::EVENT
+            )
+        };
+        let ending = |known: &Known| Ending { step: known.last, place: known.place };
+        let mut endings: Vec<Ending> = known.values().filter(ends).map(ending).collect();
+        endings.sort_unstable();
         let objects = ObjectTable::new(known.into_iter().map(|(id, known)| (id, known.place)).collect());
         let file = reader.source().name().to_string();
         let bytes = Arc::new(bytes);
-        let mut plan = Plan { file, bytes, steps, objects, places, devices, hopeless: None, _charge: charge };
+        let (executables, hopeless) = (Mutex::default(), None);
+        let mut plan =
+            Plan { file, bytes, steps, objects, places, devices, endings, executables, hopeless, _charge: charge };
         plan.hopeless = plan.check_waits().err();
         Ok(plan)
     }
@@ -169,7 +212,7 @@ impl Plan {
     }
 
     /// The points of a submission.
-    fn points_of(&self, step: &Step, timelines: &mut Timelines) -> Result<Option<(Vec<Point>, Vec<Point>)>> {
+    pub(crate) fn points_of(&self, step: &Step, timelines: &mut Timelines) -> Result<Option<(Vec<Point>, Vec<Point>)>> {
         let payload = self.payload(step);
         if step.code == operation::DEVICE_CREATE_SEMAPHORE {
             let semaphore = SemaphoreObject::read(whole("semaphore_object", payload)?);
@@ -299,7 +342,7 @@ impl Planner {
             let message = format!("it has a payload of {} bytes: expected none", payload.len());
             return Err(Status::new(StatusCode::DataLoss, message));
         }
-        if let Some(object) = receiver(operation) {
+        if let Some(object) = operation.receiver() {
             self.named(Reference::object(object, header.object_id), true)?;
         }
         references(payload_type, &payload, &mut |reference| self.named(reference, false))?;
@@ -320,7 +363,7 @@ impl Planner {
             }
             _ => {}
         }
-        if let Some(made) = operation.makes.and_then(object_type) {
+        if let Some(made) = operation.made() {
             self.make(made, header.related_object_id, size_of_buffer(operation.code, &payload)?)?;
         }
         let start = self.bytes.len();
@@ -342,31 +385,31 @@ impl Planner {
         if id == 0 {
             return Err(Status::new(StatusCode::FailedPrecondition, format!("a {name} has the number 0")));
         }
-        let place = self.known.len() as u32;
-        match self.known.insert(id, Known { object, place, size }) {
+        let (place, last) = (self.known.len() as u32, self.steps.len() as u32);
+        match self.known.insert(id, Known { object, place, size, last }) {
             None => Ok(()),
             Some(_) => Err(Status::new(StatusCode::AlreadyExists, format!("object {id} is made again, as {name}"))),
         }
     }
 
-    /// Checks that an object is there, and that its type and range are right.
-    fn named(&self, reference: Reference, is_needed: bool) -> Result<()> {
+    /// Checks that an object is there, and that its type and range are right. The step that is added names it.
+    fn named(&mut self, reference: Reference, is_needed: bool) -> Result<()> {
         let Reference { object, id, range } = reference;
         if id == 0 && !is_needed {
             return Ok(());
         }
         let name = object.name().unwrap_or("object");
-        let found = self.known.get(&id).filter(|known| known.object == object);
-        if found.is_none() {
-            let message = match self.known.get(&id) {
-                Some(known) => format!("object {id} is a {}: expected a {name}", known.object.name().unwrap_or("?")),
-                None => format!("the {name} {id} is not there yet"),
-            };
-            return Err(Status::new(StatusCode::FailedPrecondition, message));
-        }
-        range.map_or(Ok(()), |(offset, length)| self.within(id, offset, length))
+        let step = self.steps.len() as u32;
+        let message = match self.known.get_mut(&id) {
+            Some(known) if known.object == object => {
+                known.last = step;
+                return range.map_or(Ok(()), |(offset, length)| self.within(id, offset, length));
+            }
+            Some(known) => format!("object {id} is a {}: expected a {name}", known.object.name().unwrap_or("?")),
+            None => format!("the {name} {id} is not there yet"),
+        };
+        Err(Status::new(StatusCode::FailedPrecondition, message))
     }
-
     /// Checks that a range is within a buffer.
     fn within(&self, buffer: u64, offset: u64, length: u64) -> Result<()> {
         let size = self.known.get(&buffer).map_or(0, |known| known.size);
@@ -379,17 +422,8 @@ impl Planner {
     }
 }
 
-/// The type of the object that an operation is called on.
-fn receiver(operation: &Operation) -> Option<ObjectType> {
-    object_type(operation.name.split('.').next()?)
-}
-
-fn object_type(name: &str) -> Option<ObjectType> {
-    (1..=12).map(ObjectType).find(|object| object.name() == Some(name))
-}
-
 /// Bytes of the buffer that a call makes.
-fn size_of_buffer(code: u32, payload: &[u8]) -> Result<u64> {
+pub(crate) fn size_of_buffer(code: u32, payload: &[u8]) -> Result<u64> {
     Ok(match code {
         operation::ALLOCATOR_ALLOCATE_BUFFER => {
             AllocatorAllocateBuffer::read(whole("allocator_allocate_buffer", payload)?).allocation_size

@@ -9,6 +9,7 @@ mod counting;
 mod mutants;
 
 use std::alloc::Layout;
+use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +20,10 @@ use mutants::Mutants;
 use vireo::hal::BuiltinOptions;
 use vireo::interp::Limits;
 use vireo::{MemoryBudget, Result, SecurityPolicy};
-use vireo_replay::{Examined, Expected, FileAccess, Plan, Reader, ReplayOptions, extract, salvage};
+use vireo_replay::{
+    Candidate, Comparison, DiffSide, EditOptions, Examined, Expected, FileAccess, Plan, Reader, ReplayOptions, Verdict,
+    diff, edit, extract, minimize, reduce, salvage,
+};
 
 /// Bytes in use, and the most of them since the last reset.
 static USED: AtomicUsize = AtomicUsize::new(0);
@@ -79,30 +83,82 @@ fn replay(bytes: &[u8]) -> Result<()> {
     plan.run(&devices, &options, &mut expected).map(drop)
 }
 
+/// A way to use a capture.
+type Use = fn(&[u8]) -> Result<()>;
+
+fn open(bytes: &[u8]) -> Result<Reader> {
+    Reader::new("mutant", Box::new(Cursor::new(bytes.to_vec()))).map_err(|error| error.status())
+}
+
+fn limits() -> Limits {
+    Limits { timeout: Some(LIMIT), memory: Some(MemoryBudget::new(BUDGET)), ..Limits::default() }
+}
+
+/// Replays a capture in steps: on two devices, and up to its second dispatch.
+fn step(bytes: &[u8]) -> Result<()> {
+    let limits = limits();
+    let policy = SecurityPolicy { limits: limits.clone(), ..SecurityPolicy::untrusted() };
+    let plan = Plan::read(&mut open(bytes)?, limits.memory.as_ref())?;
+    let registry = BuiltinOptions { policy, ..BuiltinOptions::default() }.registry();
+    let count = plan.device_count().min(4);
+    let devices = |name: &str| (0..count).map(|_| registry.create_device(name)).collect::<Result<Vec<_>>>();
+    let devices = [devices("local-sync")?, devices("local-task")?];
+    let options = ReplayOptions { limits, files: FileAccess::None, longest_wait: LIMIT, ..ReplayOptions::default() };
+    let sides = devices.each_ref().map(|devices| DiffSide { plan: &plan, devices, options: &options });
+    let minimized = minimize(sides[0], 1, None, Cursor::new(Vec::new()));
+    diff(sides, &Comparison::default(), &mut ()).and(minimized.map(drop))
+}
+
+/// Writes copies of a capture.
+fn copy(bytes: &[u8]) -> Result<()> {
+    let limits = limits();
+    let memory = limits.memory.as_ref();
+    let keep = "7,20-".parse().ok();
+    let all = [
+        EditOptions { order: true, strip_data: true, strip_paths: true, ..EditOptions::default() },
+        EditOptions { keep, ..EditOptions::default() },
+        EditOptions { drop: "5-9".parse().ok(), strip_data: true, ..EditOptions::default() },
+    ];
+    let outcomes = all.map(|options| edit(&mut open(bytes)?, &options, memory, Cursor::new(Vec::new())).map(drop));
+    let mut tests = 0;
+    let mut test = |candidate: &mut Candidate<'_>| {
+        tests += 1;
+        candidate.write(Cursor::new(Vec::new()))?;
+        let verdict = if candidate.records().is_multiple_of(3) { Verdict::Boring } else { Verdict::Interesting };
+        Ok(if tests > 20 { Verdict::Stop } else { verdict })
+    };
+    let reduced = reduce(&mut open(bytes)?, memory, &mut test, Cursor::new(Vec::new()));
+    outcomes.into_iter().chain([reduced.map(drop)]).collect()
+}
+
 #[test]
 fn damaged_captures_end_within_their_limits() {
     let usual = if cfg!(debug_assertions) { 100 } else { 400 };
     let number = std::env::var("VIREO_MUTANTS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual);
     let mut mutants = Mutants::new(0x9e37_79b9_7f4a_7c15);
-    let (mut replayed, mut refused) = (0, 0);
+    // How many were used in each way, and refused.
+    let mut counts = BTreeMap::new();
     for (name, good) in captures() {
         for turn in 0..number {
             let bytes = mutants.of(&good);
-            let before = USED.load(Ordering::Relaxed);
-            PEAK.store(before, Ordering::Relaxed);
-            let start = Instant::now();
-            let outcome = replay(&bytes);
-            let taken = start.elapsed();
-            let peak = PEAK.load(Ordering::Relaxed).saturating_sub(before);
-            assert!(taken < LIMIT + GRACE, "{name}: mutant {turn} took {taken:?}: {outcome:?}");
-            let most = BUDGET as usize + BESIDES;
-            assert!(peak < most, "{name}: mutant {turn} took {peak} bytes: expected at most {most}: {outcome:?}");
-            match outcome {
-                Ok(()) => replayed += 1,
-                Err(_) => refused += 1,
+            // Others use a capture several times.
+            let uses: [(&str, Use, u32); 3] = [("replayed", replay, 1), ("stepped", step, 2), ("copied", copy, 1)];
+            for (what, use_it, times) in uses {
+                let before = USED.load(Ordering::Relaxed);
+                PEAK.store(before, Ordering::Relaxed);
+                let start = Instant::now();
+                let outcome = use_it(&bytes);
+                let taken = start.elapsed();
+                let peak = PEAK.load(Ordering::Relaxed).saturating_sub(before);
+                let name = format!("{name}: mutant {turn}, {what}");
+                assert!(taken < LIMIT * times + GRACE, "{name} took {taken:?}: {outcome:?}");
+                let most = BUDGET as usize + BESIDES;
+                assert!(peak < most, "{name} took {peak} bytes: expected at most {most}: {outcome:?}");
+                let counts: &mut [u64; 2] = counts.entry(what).or_default();
+                counts[usize::from(outcome.is_err())] += 1;
             }
         }
     }
-    println!("{replayed} replayed, {refused} refused");
-    assert!(replayed > 0 && refused > 0, "{replayed} replayed, {refused} refused");
+    println!("{counts:?}");
+    assert!(counts.values().flatten().all(|count| *count > 0), "{counts:?}");
 }

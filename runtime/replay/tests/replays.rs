@@ -125,7 +125,7 @@ fn every_operation_is_replayed() {
         }
         let plan = plan_of(capture(&format!("runs/{capture_name}"))).expect("it can be replayed");
         for serial in [false, true] {
-            let options = ReplayOptions { serial, ..ReplayOptions::default() };
+            let options = ReplayOptions { serial, keep_buffers: true, ..ReplayOptions::default() };
             let devices = devices(&[name], SecurityPolicy::trusted());
             let replayed = plan.run(&devices, &options, &mut ()).unwrap_or_else(|status| panic!("{name}: {status}"));
             let buffer = replayed.buffer(8).expect("the buffer was made");

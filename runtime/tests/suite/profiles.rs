@@ -7,8 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use vireo::hal::{
-    Device, ExecuteFlags, ProfileCaptureFilter, ProfileCaptureFilterFlags, ProfileChunkMetadata, ProfileSink,
-    ProfilingDataFamilies, ProfilingOptions, QueueAffinity, SemaphoreFlags, Timepoint, create_device,
+    Device, ExecuteFlags, ProfileCaptureFilter, ProfileCaptureFilterFlags, ProfileChunkMetadata,
+    ProfileCounterSetSelection, ProfileSink, ProfilingDataFamilies, ProfilingOptions, QueueAffinity, SemaphoreFlags,
+    Timepoint, create_device,
 };
 use vireo::profile::{ProfileFile, ProfiledDevices, Reader, ReportFilter, ReportFormat, dispatch, export, queue};
 use vireo::{Result, Session, StatusCode, inputs};
@@ -142,6 +143,50 @@ fn a_filter_selects_dispatches() -> Result<()> {
     Ok(())
 }
 
+/// Each dispatch has what the processor counted for it, or the system refuses the counter by its name.
+#[test]
+fn dispatches_have_counters_of_the_processor() -> Result<()> {
+    let device = create_device("local-task")?;
+    let begin = |sink: &Arc<Sink>, names: &[&str]| {
+        let profiled = ProfiledDevices::new().device(&device);
+        let counter_names = names.iter().map(|name| (*name).to_string()).collect();
+        let counter_sets = vec![ProfileCounterSetSelection { counter_names, ..ProfileCounterSetSelection::default() }];
+        let families = [ProfilingDataFamilies::COUNTER_SAMPLES];
+        profiled.profiling_begin(&ProfilingOptions { counter_sets, ..options(sink, &families) }).map(|()| profiled)
+    };
+    let refused = begin(&sink()?, &["flops"]).map(drop).expect_err("no processor has it");
+    let is_named = refused.to_string().contains("`flops`");
+    assert!(is_named || !cfg!(target_os = "linux"), "{refused}");
+    assert!(begin(&sink()?, &[]).is_err(), "counters have names");
+    let sink = sink()?;
+    let profiled = match begin(&sink, &["page-faults", "task-clock"]) {
+        Ok(profiled) => profiled,
+        Err(status) => {
+            // A system that allows no counters, or has none, says so by their names.
+            assert!(!cfg!(target_os = "linux") || status.to_string().contains("the counter `"), "{status}");
+            return Ok(());
+        }
+    };
+    let session = mlp(&profiled, "vmvx_mlp_tiles")?;
+    call(&session)?;
+    profiled.profiling_end()?;
+    let rows = exported(&sink)?;
+    let (counters, samples) = (of_type(&rows, "counter"), of_type(&rows, "counter_sample"));
+    assert_eq!(
+        counters.iter().map(|row| field(row, "name")).collect::<Vec<_>>(),
+        ["\"page-faults\"", "\"task-clock\""]
+    );
+    assert!(samples.len() >= 2, "{rows:#?}");
+    for row in samples {
+        let (_, values) = row.split_once("\"values\":[").unwrap_or_else(|| panic!("{row}"));
+        let values: Vec<&str> = values.split(']').next().unwrap_or_default().split(',').collect();
+        // Clocks of a system may be coarser than a dispatch.
+        assert!(values.len() == 2 && values.iter().all(|value| value.trim().parse::<u64>().is_ok()), "{row}");
+        assert_ne!((field(row, "command_buffer_id"), field(row, "executable_id")), ("0", "0"), "{row}");
+    }
+    Ok(())
+}
+
 /// An operation that waits is ready when it runs, and one whose points fail never is.
 #[test]
 fn operations_that_wait_say_so() -> Result<()> {
@@ -235,7 +280,7 @@ fn what_a_device_does_not_measure_is_refused_by_name() -> Result<()> {
     for family in [
         ProfilingDataFamilies::DISPATCH_EVENTS,
         ProfilingDataFamilies::DEVICE_QUEUE_EVENTS,
-        ProfilingDataFamilies::COUNTER_SAMPLES,
+        ProfilingDataFamilies::COUNTER_RANGES,
         ProfilingDataFamilies::EXECUTABLE_TRACES,
         ProfilingDataFamilies::COMMAND_REGION_EVENTS,
     ] {

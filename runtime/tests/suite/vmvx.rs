@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use vireo::asm::assemble;
-use vireo::hal::local::VmvxLoader;
+use vireo::hal::local::{LoadedKernels, VmvxLoader};
 use vireo::hal::*;
 use vireo::interp::{Tier, background};
 use vireo::modules::vmvx::{SimdLevel, VmvxModule};
@@ -161,6 +161,37 @@ fn kernels_run_before_the_background_compiles_them() {
     assert_eq!(words(), expected);
 }
 
+/// The code of an executable is there for the next one with the same bytes, while the first one is there.
+#[test]
+fn executables_of_the_same_bytes_share_their_code() {
+    if Tier::Compiled.check().is_err() {
+        return;
+    }
+    background::always_available();
+    let functions =
+        |kernels: &LoadedKernels| -> Vec<usize> { kernels.machine_code().iter().map(|code| code.functions).collect() };
+    let places = module(PLACES);
+    let load = |loader: &VmvxLoader, bytes: &[u8]| {
+        loader.load(ExecutableCachingMode::empty(), "vmvx-bytecode-fb", bytes, &[]).expect("loads")
+    };
+    let kernels = Arc::<LoadedKernels>::default();
+    let loader = VmvxLoader::default().with_loaded(kernels.clone());
+    let first = load(&loader, &places);
+    background::wait();
+    assert_eq!(functions(&kernels), [1]);
+    let hold = background::Hold::new();
+    let (second, _other) = (load(&loader, &places), load(&loader, &module(&PLACES.replace("@places", "@others"))));
+    assert_eq!(functions(&kernels), [1, 1, 0], "only other bytes have to be compiled");
+    drop(first);
+    let words = run(&second, "places", [3, 2, 2], &[100], 12).expect("runs");
+    assert_eq!(words, (100..112).collect::<Vec<_>>());
+    drop(second);
+    let _third = load(&loader, &places);
+    assert_eq!(functions(&kernels), [0, 0], "nobody has kept the code");
+    drop(hold);
+    background::wait();
+}
+
 #[test]
 fn the_null_device_runs_no_kernels() {
     let executable = load(PLACES, &[]).expect("loads");
@@ -196,6 +227,14 @@ vm.func @store KERNEL -> () {
 "#;
     let executable = load(text, &[5, 77]).expect("loads");
     assert_eq!(run(&executable, "store", [1, 1, 1], &[], 1).expect("runs"), [77]);
+    // Code is shared by executables of a loader, and constants are not.
+    let (loader, bytes) = (VmvxLoader::default(), module(text));
+    let load_with = |constants: &[u32]| {
+        loader.load(ExecutableCachingMode::empty(), "vmvx-bytecode-fb", &bytes, constants).expect("loads")
+    };
+    let both = [load_with(&[5, 78]), load_with(&[5, 79])];
+    let stored = both.each_ref().map(|executable| run(executable, "store", [1, 1, 1], &[], 1).expect("runs"));
+    assert_eq!(stored, [[78], [79]]);
     assert_eq!(load(text, &[]).expect_err("lacks constants").code(), StatusCode::InvalidArgument);
     assert_eq!(load(text, &[5]).expect_err("lacks one").code(), StatusCode::OutOfRange);
     assert_eq!(load(PLACES, &[1]).expect_err("takes none").code(), StatusCode::InvalidArgument);

@@ -22,11 +22,10 @@ pub mod vm {
         /// The names that the bodies of threaded instructions use: handlers, and what they are instantiated from.
         mod threaded_prelude {
             pub(super) use super::prelude::*;
-            pub(super) use crate::interp::frame::carried_register::{CarriedRegister, narrow, wide};
+            pub(super) use crate::interp::frame::carried_register::{narrow, wide};
             pub(super) use crate::interp::threaded::body::{HelperBody, HelperVisitor, OpBody, OpVisitor, TestBody};
-            pub(super) use crate::interp::threaded::handler::{BranchHandlers, FORWARD_BRANCH, Handler};
+            pub(super) use crate::interp::threaded::handler::{BranchHandlers, Handler};
             pub(super) use crate::interp::threaded::handlers::{branch_handlers, op};
-            pub(super) use crate::interp::threaded::sequence_loops::{LoopHandlers, loop_handlers};
             pub(super) use crate::interp::threaded::sequences::{EmittedOp, Step, steps, steps_and_branch_handlers};
         }
 

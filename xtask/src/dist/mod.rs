@@ -18,16 +18,16 @@ const PROGRAM: &[&str] = &["-Copt-level=2"];
 /// command has fixed addresses, so that nothing is relocated when it starts. Functions with the same machine code are
 /// one. Nothing is unwound where panics abort, and a backtrace of a program without names says nothing, so the unwind
 /// tables, a twelfth of the file, and their index go, and with them the unwinder and the reader of debug information
-/// that the standard library brings (`cli/src/unwinder.rs`). What a start runs lies together: it takes fewer page
-/// faults. `docs/decisions.md` has the figures.
+/// that the standard library brings (`cli/src/unwinder.rs`). `docs/decisions.md` has the figures.
 const GNU_LINUX: Flags = Flags {
     all: &["-Crelocation-model=static", "-Csymbol-mangling-version=v0", "-Clink-arg=-Wl,--icf=all"],
     program: &["--cfg=no_unwind_tables", "-Clink-arg=-Wl,--no-eh-frame-hdr"],
-    scripts: &["xtask/src/dist/no_unwind_tables.ld", "xtask/src/dist/start_order.ld"],
+    scripts: &["xtask/src/dist/no_unwind_tables.ld"],
+    start_order: true,
 };
 
 /// Elsewhere what the system's tools do.
-const OTHERS: Flags = Flags { all: &[], program: &[], scripts: &[] };
+const OTHERS: Flags = Flags { all: &[], program: &[], scripts: &[], start_order: false };
 
 /// The flags of the compiler besides the profile.
 struct Flags {
@@ -37,7 +37,13 @@ struct Flags {
     program: &'static [&'static str],
     /// The scripts of the linker.
     scripts: &'static [&'static str],
+    /// Whether the linker takes [`START_ORDER`], too.
+    start_order: bool,
 }
+
+/// In the folder of the output, the script of `benches/start_order.py`: functions that a start runs lie together, which
+/// takes fewer page faults. It is written for each release, from a build with names; a build without it works as well.
+const START_ORDER: &str = "dist/start_order.ld";
 
 /// Builds the command for this machine, as `target/dist/vireo`, or, with the names of its functions, as
 /// `target/dist/vireo-names`.
@@ -57,8 +63,13 @@ pub fn dist(names: bool) -> Result<(), String> {
     }
     // Cargo links again when a flag changes, but knows nothing of what a script says.
     let mut contents = DefaultHasher::new();
-    for script in flags.scripts {
-        let script = workspace().join(script);
+    let order = target.join(START_ORDER);
+    let is_ordered = flags.start_order && order.exists();
+    if flags.start_order && !is_ordered {
+        println!("{} is not there, so functions of a start are not put together", order.display());
+    }
+    let scripts = flags.scripts.iter().map(|script| workspace().join(script));
+    for script in scripts.chain(is_ordered.then_some(order)) {
         fs::read(&script).map_err(|error| format!("{}: {error}", script.display()))?.hash(&mut contents);
         cargo.arg(format!("-Clink-arg={}", script.display()));
     }

@@ -1,10 +1,12 @@
-//! The harness of the comparisons: times the programs of `fixtures/bench` on runtimes that do not run IREE modules,
-//! with the flags and the JSON of Google Benchmark that `benches/measure.py` uses.
+//! The harness of the comparisons: times the programs of `fixtures/bench`, or those of a file, on runtimes that do not
+//! run IREE modules, with the flags and the JSON of Google Benchmark that `benches/measure.py` uses.
 //!
 //! `COMMAND --function=fib --input=25 --benchmark_min_time=0.1s --benchmark_repetitions=3`; without
-//! `--benchmark_min_time` the command prints the result.
+//! `--benchmark_min_time` the command prints the result. `--module=FILE` names a file of the command's own kind; a
+//! `.vmfb` stands for the programs of `fixtures/bench`.
 
 use std::hint::black_box;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -29,10 +31,20 @@ pub type Call = Box<dyn FnMut() -> Result<Answer, Error>>;
 /// Most calls of a repetition.
 const MAX_CALLS: u64 = 1_000_000_000;
 
+/// The program to run.
+#[derive(Default)]
+pub struct Program {
+    /// The file that has it; none for the programs of `fixtures/bench`.
+    pub module: Option<PathBuf>,
+    /// Its name.
+    pub function: String,
+    /// Its argument.
+    pub input: Option<i32>,
+}
+
 #[derive(Default)]
 struct Flags {
-    function: String,
-    input: Option<i32>,
+    program: Program,
     seconds: Option<f64>,
     repetitions: u32,
 }
@@ -43,12 +55,14 @@ fn flags(arguments: impl Iterator<Item = String>) -> Result<Flags, Error> {
         let (name, value) =
             argument.split_once('=').ok_or_else(|| format!("expected --name=value, found {argument}"))?;
         match name {
-            "--function" => flags.function = value.to_string(),
-            "--input" => flags.input = Some(value.parse()?),
+            "--function" => flags.program.function = value.to_string(),
+            "--input" => flags.program.input = Some(value.parse()?),
+            "--module" if value.ends_with(".vmfb") => {}
+            "--module" => flags.program.module = Some(value.into()),
             "--benchmark_min_time" => flags.seconds = Some(value.trim_end_matches('s').parse()?),
             "--benchmark_repetitions" => flags.repetitions = value.parse()?,
-            // There is one module and one format.
-            "--module" | "--benchmark_format" => {}
+            // There is one format.
+            "--benchmark_format" => {}
             _ => return Err(format!("unknown flag {name}").into()),
         }
     }
@@ -75,9 +89,9 @@ fn repeat(call: &mut Call, calls: u64) -> Result<(f64, f64), Error> {
     Ok((each(end.0 - start.0), each(end.1 - start.1)))
 }
 
-fn run(engine: &str, load: impl FnOnce(&str, Option<i32>) -> Result<Call, Error>) -> Result<(), Error> {
+fn run(engine: &str, load: impl FnOnce(&Program) -> Result<Call, Error>) -> Result<(), Error> {
     let flags = flags(std::env::args().skip(1))?;
-    let mut call = load(&flags.function, flags.input)?;
+    let mut call = load(&flags.program)?;
     let Some(seconds) = flags.seconds else {
         println!("{:?}", call()?);
         return Ok(());
@@ -98,7 +112,7 @@ fn run(engine: &str, load: impl FnOnce(&str, Option<i32>) -> Result<Call, Error>
     }
     let benchmarks = times.iter().map(|(cpu, real)| {
         serde_json::json!({
-            "name": flags.function, "run_type": "iteration", "iterations": calls,
+            "name": flags.program.function, "run_type": "iteration", "iterations": calls,
             "real_time": real, "cpu_time": cpu, "time_unit": "ns",
         })
     });
@@ -108,7 +122,7 @@ fn run(engine: &str, load: impl FnOnce(&str, Option<i32>) -> Result<Call, Error>
 }
 
 /// The command: `engine` says what runs the programs, and `load` finds one and what it is called with.
-pub fn command(engine: &str, load: impl FnOnce(&str, Option<i32>) -> Result<Call, Error>) -> ExitCode {
+pub fn command(engine: &str, load: impl FnOnce(&Program) -> Result<Call, Error>) -> ExitCode {
     match run(engine, load) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -128,9 +142,12 @@ mod tests {
         let some = parse(&["--function=fib", "--input=25", "--benchmark_min_time=0.5s", "--benchmark_repetitions=3"]);
         let some = some.unwrap();
         assert_eq!(
-            (some.function.as_str(), some.input, some.seconds, some.repetitions),
+            (some.program.function.as_str(), some.program.input, some.seconds, some.repetitions),
             ("fib", Some(25), Some(0.5), 3)
         );
+        let module = |text| parse(&[text]).unwrap().program.module;
+        assert_eq!(module("--module=a/b.wat"), Some(PathBuf::from("a/b.wat")));
+        assert_eq!(module("--module=fixtures/bench/vm.vmfb"), None);
         assert!(parse(&["--unknown=1"]).is_err() && parse(&["fib"]).is_err());
     }
 }

@@ -3,12 +3,15 @@
 //!
 //! It is the code of an optimising ahead-of-time compiler for the given processor, so `RUSTFLAGS=-Ctarget-cpu=native`
 //! matters. Nothing stops a function once it runs.
+//!
+//! `--module=FILE` is a shared library whose functions take and return an `i32`.
 
 use std::arch::asm;
 use std::hint::black_box;
+use std::path::Path;
 use std::process::ExitCode;
 
-use vireo_bench_harness::{Answer, Call, Error, command};
+use vireo_bench_harness::{Answer, Call, Error, Program, command};
 
 /// The same value, in a register, of which the compiler knows nothing: a loop that counts is one.
 #[inline(always)]
@@ -100,7 +103,23 @@ fn sieve(limit: i32) -> i32 {
     primes
 }
 
-fn load(name: &str, input: Option<i32>) -> Result<Call, Error> {
+/// A function of a shared library, which stays loaded.
+fn load_library(file: &Path, name: &str, input: i32) -> Result<Call, Error> {
+    // SAFETY: the user names the file, which `benches/programs/build.py` has written, without initialisers.
+    let library = unsafe { libloading::Library::new(file.canonicalize()?)? };
+    // SAFETY: the functions that such a library exports have this type.
+    let function = unsafe { *library.get::<extern "C" fn(i32) -> i32>(name.as_bytes())? };
+    Ok(Box::new(move || {
+        let _loaded = &library;
+        Ok(Answer::I32(function(black_box(input))))
+    }))
+}
+
+fn load(program: &Program) -> Result<Call, Error> {
+    let (name, input) = (program.function.as_str(), program.input);
+    if let Some(file) = &program.module {
+        return load_library(file, name, input.ok_or("the function takes a number")?);
+    }
     if name == "empty" {
         return Ok(Box::new(|| {
             empty();

@@ -136,9 +136,11 @@ fn check_accesses(hal: &Hal, diagnostics: &mut Diagnostics) {
 }
 
 /// Methods that generated traits have besides those of the spec: `recycle` of objects that programs refer to, `submit`
-/// of devices, and of wrappers `before`, `inner` and what begins with it.
+/// of devices, and of wrappers `before`, `release`, `inner` and what begins with it.
 fn check_reserved(hal: &Hal, diagnostics: &mut Diagnostics) {
-    let reserved = |name: &str| matches!(name, "recycle" | "before" | "inner" | "submit") || name.starts_with("inner_");
+    let reserved = |name: &str| {
+        matches!(name, "recycle" | "release" | "before" | "inner" | "submit") || name.starts_with("inner_")
+    };
     for object in hal.objects() {
         let methods = object.methods.iter().map(|method| (&method.name, &method.origin));
         let facets = object.facets.iter().map(|facet| (&facet.name, &object.origin));

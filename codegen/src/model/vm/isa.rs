@@ -33,15 +33,13 @@ pub struct Isa {
     pub sequences: Vec<Sequence>,
 }
 
-/// Ops that the threaded dispatcher executes by one handler where they follow each other. A comparison stands for
-/// itself and the branch on its result. Where one is not the last op, the ops after it are those that its branch leads
-/// to, and the last one leads back to the first.
+/// Ops that the threaded dispatcher executes by one handler where they follow each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sequence {
     /// At least two.
     pub steps: Vec<SequenceStep>,
-    /// Of a loop, the index of the op that the branch before it leads to.
-    pub head: Option<usize>,
+    /// True if a `cond_br` on the result of the last op ends it, which is fused with that op.
+    pub branch: bool,
     /// Its documentation.
     pub doc: String,
     /// Where it is declared.
@@ -227,10 +225,19 @@ impl Op {
         matches!(self.body, Body::Semantics(_)) && self.fields.iter().all(known)
     }
 
-    /// True if the result says whether something is true, and nothing can fail, so that a branch on it is worth fusing.
+    /// True if a branch on the result is worth fusing, and nothing can fail: the result says whether something is true,
+    /// or it is a truth value that was inverted, or a bit that was masked.
     pub fn is_test(&self) -> bool {
-        matches!(&self.body, Body::Semantics(expr) if matches!(expr.kind, ExprKind::BoolToI32(_)))
-            && !self.properties.can_trap
+        let Body::Semantics(expr) = &self.body else { return false };
+        let tests = match &expr.kind {
+            ExprKind::BoolToI32(_) => true,
+            ExprKind::Call { primitive, .. } => {
+                self.result().is_some_and(|field| field.ty == Some(Type::I32))
+                    && matches!(primitive.written(), "and" | "xor")
+            }
+            _ => false,
+        };
+        tests && !self.properties.can_trap
     }
 
     /// The fields that are read as values, in their order.

@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use super::isa::{Isa, Op, Sequence, SequenceStep, Type};
+use super::isa::{Isa, Sequence, SequenceStep};
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
 
@@ -15,11 +15,14 @@ struct RawSequence {
     doc: String,
 }
 
+/// The last step of a sequence that a branch ends.
+const BRANCH: &str = "cond_br";
+
 /// Reads the sequences of `entries` into `isa`.
 pub(super) fn load_all(isa: &mut Isa, entries: &[&Entry], diagnostics: &mut Diagnostics) {
     for entry in entries {
         let Some(sequence) = load(isa, entry, diagnostics) else { continue };
-        match isa.sequences.iter().find(|other| other.steps == sequence.steps) {
+        match isa.sequences.iter().find(|other| (&other.steps, other.branch) == (&sequence.steps, sequence.branch)) {
             Some(other) => {
                 diagnostics.error(&entry.origin, format!("the same sequence is already declared at {}", other.origin));
             }
@@ -33,29 +36,26 @@ fn load(isa: &Isa, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Seque
     if raw.doc.trim().is_empty() {
         entry.lacks(&["doc"], "the sequence has no doc".to_string(), diagnostics);
     }
-    if raw.sequence.len() < 2 {
-        diagnostics.error(&entry.origin, "a sequence has at least two ops");
+    let (branch, ops) = match raw.sequence.split_last() {
+        Some((last, ops)) if last == BRANCH => (true, ops),
+        _ => (false, raw.sequence.as_slice()),
+    };
+    if ops.len() < 2 {
+        diagnostics.error(&entry.origin, "a sequence has at least two ops, and may end in a branch on the last one");
         return None;
     }
-    let last = raw.sequence.len() - 1;
     let mut steps = Vec::new();
-    for (index, text) in raw.sequence.iter().enumerate() {
+    for (index, text) in ops.iter().enumerate() {
         steps.push(step(isa, text, index, entry, diagnostics)?);
     }
-    let tests = steps.iter().enumerate().filter(|(_, step)| isa.op(&step.op).is_some_and(Op::is_test));
-    let tests: Vec<usize> = tests.map(|(index, _)| index).collect();
-    let head = match *tests {
-        [] => None,
-        [test] if test == last => None,
-        [first, second] if second == last && first > 0 && first + 1 < second => Some(first + 1),
-        _ => {
-            let message = "a comparison ends a sequence, or each half of a loop, whose other ops are before it";
-            diagnostics.error(&entry.origin, message);
-            return None;
-        }
-    };
+    let test = steps.last().and_then(|step| isa.op(&step.op)).filter(|op| branch && !op.is_test());
+    if let Some(op) = test {
+        let message = format!("a branch on the result of `{}` is not fused with it", op.mnemonic);
+        diagnostics.error(&entry.origin, message);
+        return None;
+    }
     let doc = raw.doc.split_whitespace().collect::<Vec<_>>().join(" ");
-    Some(Sequence { steps, head, doc, origin: entry.origin.clone() })
+    Some(Sequence { steps, branch, doc, origin: entry.origin.clone() })
 }
 
 /// A step from `add.i64(lhs)`: the op, and in parentheses the operand that is the carried register.
@@ -72,10 +72,6 @@ fn step(isa: &Isa, text: &str, index: usize, entry: &Entry, diagnostics: &mut Di
     let mut wrong = |message: String| diagnostics.error(&entry.origin, message);
     if !op.is_portable() {
         wrong(format!("`{mnemonic}` is not made of primitives, so its handler is not generated"));
-        return None;
-    }
-    if op.result().is_some_and(|field| field.ty.is_some_and(Type::is_ref)) {
-        wrong(format!("`{mnemonic}` writes a reference, but a handler that repeats a sequence keeps its buffer"));
         return None;
     }
     match carried {

@@ -44,8 +44,10 @@ pub(crate) mod text;
 mod trace;
 pub(crate) mod validate;
 
+use std::cell::Cell;
 use std::fmt::{self, Debug, Display};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 pub use self::objects::ObjectId;
 pub use self::observation::{Called, Known, Observation, Observed, Observer, Wrapped};
@@ -71,6 +73,21 @@ impl<'a> Called<'a> {
     /// The method and the arguments.
     pub fn call(&self) -> &Call<'a> {
         &self.call
+    }
+
+    /// A number that the observer may keep with the object that is called, 0 at first.
+    pub fn note(&self) -> &'a AtomicU64 {
+        self.note
+    }
+
+    /// The same for an object among the arguments, or for the result; none if calls of such objects are not observed.
+    pub fn note_of<'b, T: Known + ?Sized>(&self, object: &'b Arc<T>) -> Option<&'b AtomicU64> {
+        self.observation.note(object)
+    }
+
+    /// Numbers that the observer may keep from before the call until after it, 0 at first.
+    pub fn kept(&self) -> &Cell<[u64; 2]> {
+        &self.kept
     }
 
     /// The object itself, if it is of this kind. Its calls are not observed.

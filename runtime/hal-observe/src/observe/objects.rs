@@ -1,9 +1,11 @@
 //! The numbers and wrappers of objects that occurred in observed calls. The generated `observe` has a table for each
 //! kind of object.
 
-use std::collections::HashMap;
+use std::collections::hash_map;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use vireo_core::address_map::AddressMap;
 
 pub(crate) use crate::generated::hal::observe::Tables;
 
@@ -48,7 +50,7 @@ impl Side {
 pub struct Table<T: ?Sized>(Mutex<Entries<T>>);
 
 struct Entries<T: ?Sized> {
-    by_address: HashMap<usize, Entry<T>>,
+    by_address: AddressMap<Entry<T>>,
     last: u64,
     /// Entries of objects that are gone are removed when there are so many.
     limit: usize,
@@ -62,7 +64,7 @@ struct Entry<T: ?Sized> {
 
 impl<T: ?Sized> Default for Table<T> {
     fn default() -> Self {
-        Table(Mutex::new(Entries { by_address: HashMap::new(), last: 0, limit: 64 }))
+        Table(Mutex::new(Entries { by_address: AddressMap::default(), last: 0, limit: 64 }))
     }
 }
 
@@ -93,6 +95,20 @@ impl<T: ?Sized> Table<T> {
         entry.wrapper = Some(Arc::downgrade(&wrapper));
         wrapper
     }
+
+    /// Forgets an object whose wrapper goes, if there is no other reference to it: then it can be something else soon.
+    pub(super) fn forget(&self, object: &Arc<T>) {
+        if Arc::strong_count(object) > 1 {
+            return;
+        }
+        let mut entries = self.lock();
+        let has_wrapper = |entry: &Entry<T>| entry.wrapper.as_ref().is_some_and(|wrapper| wrapper.strong_count() > 0);
+        if let hash_map::Entry::Occupied(entry) = entries.by_address.entry(address(object))
+            && !has_wrapper(entry.get())
+        {
+            entry.remove();
+        }
+    }
 }
 
 impl<T: ?Sized> Entries<T> {
@@ -111,4 +127,32 @@ impl<T: ?Sized> Entries<T> {
 
 fn address<T: ?Sized>(object: &Arc<T>) -> usize {
     Arc::as_ptr(object).cast::<()>().addr()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::any::Any;
+
+    use super::*;
+
+    #[test]
+    fn an_object_is_forgotten_with_its_wrapper_unless_somebody_has_it() {
+        let table = Table::<dyn Any>::default();
+        let object: Arc<dyn Any> = Arc::new(1);
+        let wrap = |object| table.wrapper(object, |number| Arc::new(number));
+        let number = |wrapper: Arc<dyn Any>| wrapper.downcast_ref::<u64>().copied();
+        let wrapper = wrap(&object);
+        table.forget(&object);
+        assert!(table.knows(&object), "its wrapper is there");
+        let other = object.clone();
+        drop(wrapper);
+        table.forget(&object);
+        assert!(table.knows(&object), "somebody has it");
+        drop(other);
+        assert_eq!(number(wrap(&object)), Some(1), "the wrapper is another one, of the same object");
+        table.forget(&object);
+        assert!(!table.knows(&object));
+        assert!(Arc::weak_count(&object) == 0, "its memory can be used again");
+        assert_eq!(number(wrap(&object)), Some(2));
+    }
 }

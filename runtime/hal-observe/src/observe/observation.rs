@@ -2,9 +2,12 @@
 //! exchanged for what they wrap; the generated `observe` says how structs are exchanged that hold some.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use smallvec::SmallVec;
 
 use super::objects::{ObjectId, Side, Table, Tables};
 use crate::generated::hal::calls::{Call, Reply};
@@ -65,8 +68,14 @@ impl Observation {
 
     /// The name of an object here. It gets a number if it has none.
     pub fn id<T: Known + ?Sized>(&self, object: &Arc<T>) -> ObjectId {
-        let number = object.wrapper_number(self).unwrap_or_else(|| T::table(&self.tables).number(object));
+        let wrapper = object.of_wrapper(self);
+        let number = wrapper.map_or_else(|| T::table(&self.tables).number(object), |(number, _)| number);
         ObjectId { kind: T::NAME, number }
+    }
+
+    /// A number that the observer may keep with an object, 0 at first; none if the object is no wrapper.
+    pub fn note<'a, T: Known + ?Sized>(&self, object: &'a Arc<T>) -> Option<&'a AtomicU64> {
+        Some(object.of_wrapper(self)?.1)
     }
 }
 
@@ -80,6 +89,8 @@ impl Debug for Observation {
 pub struct Observed<T: Wrapped + ?Sized> {
     inner: Arc<T>,
     number: u64,
+    /// A note of the observer about the object.
+    note: AtomicU64,
     observation: Arc<Observation>,
 }
 
@@ -88,8 +99,8 @@ impl<T: Wrapped + ?Sized> Observed<T> {
         &self.inner
     }
 
-    pub(crate) fn number(&self) -> u64 {
-        self.number
+    pub(crate) fn known(&self) -> (u64, &AtomicU64) {
+        (self.number, &self.note)
     }
 
     fn id(&self) -> ObjectId {
@@ -98,7 +109,15 @@ impl<T: Wrapped + ?Sized> Observed<T> {
 
     pub(crate) fn called<'a>(&'a self, call: Call<'a>) -> Called<'a> {
         let number = self.observation.begun.fetch_add(1, Ordering::Relaxed) + 1;
-        Called { number, object: self.id(), call, callee: &self.inner, observation: &self.observation }
+        let (callee, note, kept) = (&self.inner, &self.note, Cell::default());
+        Called { number, object: self.id(), call, callee, note, kept, observation: &self.observation }
+    }
+
+    /// The object, whose wrapper goes.
+    pub(crate) fn release(self) -> Arc<T> {
+        // Before there is another reference.
+        T::table(&self.observation.tables).forget(&self.inner);
+        self.inner.clone()
     }
 
     /// An argument for the object.
@@ -107,7 +126,7 @@ impl<T: Wrapped + ?Sized> Observed<T> {
     }
 
     /// The same for each of a list.
-    pub(crate) fn all_passed_on<E: Exchange>(&self, values: &[E]) -> Vec<E> {
+    pub(crate) fn all_passed_on<E: Exchange>(&self, values: &[E]) -> SmallVec<[E; 4]> {
         values.iter().map(|value| self.passed_on(value)).collect()
     }
 
@@ -126,6 +145,7 @@ impl<T: Wrapped + ?Sized> Debug for Observed<T> {
 impl<T: Wrapped + ?Sized> Drop for Observed<T> {
     fn drop(&mut self) {
         self.observation.observer.dropped(self.id());
+        T::table(&self.observation.tables).forget(&self.inner);
     }
 }
 
@@ -136,6 +156,8 @@ pub struct Called<'a> {
     pub(super) call: Call<'a>,
     /// The `Arc` of the object.
     pub(super) callee: &'a dyn Any,
+    pub(super) note: &'a AtomicU64,
+    pub(super) kept: Cell<[u64; 2]>,
     pub(super) observation: &'a Arc<Observation>,
 }
 
@@ -150,9 +172,9 @@ pub trait Known: 'static {
     #[doc(hidden)]
     fn as_any(&self) -> &dyn Any;
 
-    /// The number of the object if it is a wrapper of this observation.
+    /// The number of the object, and what the observer notes of it, if it is a wrapper of this observation.
     #[doc(hidden)]
-    fn wrapper_number(&self, observation: &Observation) -> Option<u64> {
+    fn of_wrapper<'a>(&'a self, observation: &Observation) -> Option<(u64, &'a AtomicU64)> {
         let _ = observation;
         None
     }
@@ -180,7 +202,8 @@ impl Observation {
             Some(_) if to == T::SIDE => object.clone(),
             Some(observed) => observed.wrapped().clone(),
             None if to == T::SIDE => T::table(&self.tables).wrapper(object, |number| {
-                T::wrapper(Observed { inner: object.clone(), number, observation: self.clone() })
+                let (inner, note) = (object.clone(), AtomicU64::new(0));
+                T::wrapper(Observed { inner, number, note, observation: self.clone() })
             }),
             None => object.clone(),
         }

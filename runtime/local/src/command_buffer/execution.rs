@@ -343,6 +343,7 @@ fn run_timed(
     if timing.is_none() && !is_watched {
         return run();
     }
+    host_times::runs();
     let start = Instant::now();
     let outcome = run();
     let end = Instant::now();

@@ -1,13 +1,12 @@
 //! The wrapper of a device that has profiles.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
+use vireo_core::address_map::AddressMap;
 use vireo_core::status::{Result, Status};
 use vireo_hal::forward::{ForwardCommandBuffer as _, ForwardDevice, ForwardExecutable as _};
-use vireo_hal::host_times::Watch;
 use vireo_hal::timepoints::reached;
 use vireo_hal::{
     AllocaFlags, Buffer, BufferParams, CommandBuffer, CommandBufferMode, CommandCategory, Device, ExecutableCache,
@@ -16,6 +15,7 @@ use vireo_hal::{
 };
 
 use super::commands::{KnownCommands, ProfiledCommandBuffer, known_commands};
+use super::cpu_counters::CpuCounters;
 use super::device_events::DeviceEvents;
 use super::executables::{Functions, Ids, ProfiledCache, ProfiledExecutable, known};
 use super::metrics::Metrics;
@@ -31,6 +31,10 @@ const OF_HOST: ProfilingDataFamilies = ProfilingDataFamilies::QUEUE_EVENTS
     .union(ProfilingDataFamilies::EXECUTABLE_METADATA)
     .union(ProfilingDataFamilies::MEMORY_EVENTS)
     .union(ProfilingDataFamilies::DEVICE_METRICS);
+
+/// Those of a device whose dispatches run on the processor.
+const OF_PROCESSOR: ProfilingDataFamilies =
+    ProfilingDataFamilies::HOST_EXECUTION_EVENTS.union(ProfilingDataFamilies::COUNTER_SAMPLES);
 
 /// Those of a device that measures times itself.
 const OF_DEVICE: ProfilingDataFamilies =
@@ -92,7 +96,7 @@ struct ProfiledDevice {
     is_open: AtomicBool,
     session: RwLock<Option<Open>>,
     /// Transient buffers by their addresses, until they are deallocated.
-    allocations: Mutex<HashMap<usize, Allocated>>,
+    allocations: Mutex<AddressMap<Allocated>>,
     last_allocation: AtomicU64,
 }
 
@@ -141,10 +145,7 @@ impl ProfiledDevice {
             events.submitted(&submitted);
         }
         let work = Arc::new(Work::new(session, submitted));
-        let outcome = {
-            let _watched = Watch::new(work.clone()).enter();
-            submit()
-        };
+        let outcome = work.submit(submit);
         if let Ok(value) = &outcome {
             describe(value, &work.submitted);
         }
@@ -179,6 +180,15 @@ fn measures(operation: &QueueOperation<'_>) -> (QueueEventType, u64, u32) {
 
 fn count(points: &[Timepoint]) -> u32 {
     u32::try_from(points.len()).unwrap_or(u32::MAX)
+}
+
+/// The counters that the options select.
+fn selected(options: &ProfilingOptions) -> Result<CpuCounters> {
+    let names: Vec<String> = options.counter_sets.iter().flat_map(|set| set.counter_names.iter().cloned()).collect();
+    if names.is_empty() {
+        return Err(Status::invalid_argument("a profile of counters needs the names of some"));
+    }
+    CpuCounters::select(&names)
 }
 
 impl ForwardDevice for ProfiledDevice {
@@ -332,7 +342,7 @@ impl ForwardDevice for ProfiledDevice {
         let times = self.inner.clone().device_times();
         let mut families = options.data_families;
         let mut supported = OF_HOST;
-        supported |= if times.is_some() { OF_DEVICE } else { ProfilingDataFamilies::HOST_EXECUTION_EVENTS };
+        supported |= if times.is_some() { OF_DEVICE } else { OF_PROCESSOR };
         let refused = families - supported;
         if !refused.is_empty() {
             let message =
@@ -343,7 +353,11 @@ impl ForwardDevice for ProfiledDevice {
             let message = format!("a profile of {families:?} needs a sink");
             return if families.is_empty() { Ok(()) } else { Err(Status::invalid_argument(message)) };
         };
-        if families.intersects(ProfilingDataFamilies::HOST_EXECUTION_EVENTS | OF_DEVICE) {
+        let counters = match families.contains(ProfilingDataFamilies::COUNTER_SAMPLES) {
+            true => Some(selected(options)?),
+            false => None,
+        };
+        if families.intersects(OF_PROCESSOR | OF_DEVICE) {
             families |= ProfilingDataFamilies::EXECUTABLE_METADATA;
         }
         let metrics = match families.contains(ProfilingDataFamilies::DEVICE_METRICS) {
@@ -351,7 +365,7 @@ impl ForwardDevice for ProfiledDevice {
             false => None,
         };
         let filter = options.capture_filter.clone();
-        let begun = Arc::new(Session::begin(self.place.clone(), families, sink.clone(), filter, metrics)?);
+        let begun = Arc::new(Session::begin(self.place.clone(), families, sink.clone(), filter, metrics, counters)?);
         let device_events = times.filter(|_| families.intersects(OF_DEVICE)).map(|times| {
             let events = Arc::new(DeviceEvents::new(begun.clone(), self.functions.clone()));
             times.observe(Some(events.clone()));

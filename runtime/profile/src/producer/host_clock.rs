@@ -17,7 +17,10 @@ impl HostClock {
 
     /// A moment, which may be before the clock was made.
     pub(super) fn time(&self, moment: Instant) -> i64 {
-        let nanoseconds = |span: std::time::Duration| i64::try_from(span.as_nanos()).unwrap_or(i64::MAX);
+        let nanoseconds = |span: std::time::Duration| {
+            let seconds = i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
+            seconds.saturating_mul(1_000_000_000).saturating_add(span.subsec_nanos().into())
+        };
         match moment.checked_duration_since(self.moment) {
             Some(span) => self.nanoseconds.saturating_add(nanoseconds(span)),
             None => self.nanoseconds.saturating_sub(nanoseconds(self.moment.duration_since(moment))),

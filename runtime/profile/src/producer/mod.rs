@@ -5,10 +5,11 @@
 //!
 //! `device` has the wrapper, `session` what is written and when, `work` the observer of a submission, `commands` and
 //! `executables` what submissions refer to, `device_events` the times of devices, `metrics` those of the machine,
-//! `host_clock` the clock of all.
+//! `cpu_counters` those of processors, `host_clock` the clock of all.
 //! Without a session a call of a queue takes one look more.
 
 mod commands;
+mod cpu_counters;
 mod device;
 mod device_events;
 mod executables;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use vireo_core::glob;
+use vireo_core::record_file::TrailingError;
 use vireo_core::status::{Result, Status};
 use vireo_hal::{
     ProfileCaptureFilter, ProfileCaptureFilterFlags, ProfileChunkFlags, ProfileChunkMetadata, ProfileSink,
@@ -14,12 +15,15 @@ use vireo_hal::{
 };
 
 use super::commands::KnownCommands;
+use super::cpu_counters::CpuCounters;
 use super::executables::KnownExecutable;
 use super::host_clock::HostClock;
 use super::metrics::Metrics;
 use crate::generated::contents::Content;
 use crate::generated::format::{CLOCK_DEVICE_TICK, CLOCK_HOST_BRACKET, CLOCK_HOST_CPU, CONTENT_TYPE_PREFIX, NONE};
-use crate::generated::records::{ClockCorrelation, CommandBuffer, Device, Executable, ExecutableFunction, Queue};
+use crate::generated::records::{
+    ClockCorrelation, CommandBuffer, Counter, CounterSet, Device, Executable, ExecutableFunction, Queue,
+};
 
 /// Bytes of events from which on a thread that submits writes them.
 const KEPT_BYTES: usize = 1 << 20;
@@ -27,6 +31,9 @@ const KEPT_BYTES: usize = 1 << 20;
 const MOST_BYTES: usize = 16 << 20;
 /// Queues of a device, at most: an affinity has a bit for each.
 pub(super) const MAX_QUEUES: u32 = QueueAffinity::ANY.bits().count_ones();
+
+/// The set of counters of a session, which has one at most.
+pub(super) const COUNTER_SET: u64 = 1;
 
 /// The content type of the records that begin and end a session.
 const SESSION: &str = "session";
@@ -62,6 +69,7 @@ pub(super) struct Session {
     number: u64,
     submissions: AtomicU64,
     metrics: Option<Metrics>,
+    counters: Option<CpuCounters>,
     /// Held while the sink writes, and then taken before `events`.
     output: Mutex<Output>,
     /// Never held while the sink writes.
@@ -85,6 +93,7 @@ pub(super) struct Events {
     pub(super) host_execution: Vec<u8>,
     pub(super) memory: Vec<u8>,
     pub(super) queue_device: Vec<u8>,
+    pub(super) counter_samples: Vec<u8>,
     /// By queues, which the chunk names.
     pub(super) dispatch: BTreeMap<u32, Vec<u8>>,
     /// The first and the last tick of a device, each with a time of the host.
@@ -92,6 +101,8 @@ pub(super) struct Events {
     /// Executables that events name and that no submission has named.
     executables: Vec<Arc<KnownExecutable>>,
     last: LastIds,
+    /// The first failure of counters.
+    failure: Option<Status>,
     /// Calls of [`Session::add`] whose events there was no room for.
     dropped: u64,
 }
@@ -104,6 +115,7 @@ struct LastIds {
     memory: u64,
     queue_device: u64,
     dispatch: u64,
+    counter_sample: u64,
 }
 
 impl Events {
@@ -127,6 +139,15 @@ impl Events {
         next(&mut self.last.dispatch)
     }
 
+    pub(super) fn next_counter_sample(&mut self) -> u64 {
+        next(&mut self.last.counter_sample)
+    }
+
+    /// Notes that counters failed. The session fails when it is flushed.
+    pub(super) fn fail(&mut self, status: Status) {
+        self.failure.get_or_insert(status);
+    }
+
     /// Notes that an event names an executable, which is written before the event.
     pub(super) fn names(&mut self, executable: Arc<KnownExecutable>) {
         if !self.executables.iter().any(|other| Arc::ptr_eq(other, &executable)) {
@@ -135,7 +156,7 @@ impl Events {
     }
 
     fn bytes(&self) -> usize {
-        let lists = [&self.queue, &self.host_execution, &self.memory, &self.queue_device];
+        let lists = [&self.queue, &self.host_execution, &self.memory, &self.queue_device, &self.counter_samples];
         lists.into_iter().chain(self.dispatch.values()).map(Vec::len).sum()
     }
 
@@ -164,6 +185,7 @@ impl Session {
         sink: Arc<dyn ProfileSink>,
         filter: ProfileCaptureFilter,
         metrics: Option<Metrics>,
+        counters: Option<CpuCounters>,
     ) -> Result<Session> {
         let session = Session {
             place,
@@ -174,6 +196,7 @@ impl Session {
             number: SESSIONS.fetch_add(1, Ordering::Relaxed) + 1,
             submissions: AtomicU64::new(0),
             metrics,
+            counters,
             output: Mutex::default(),
             events: Mutex::default(),
             is_full: AtomicBool::new(false),
@@ -203,11 +226,50 @@ impl Session {
             session.write(Content::DeviceMetricDescriptors, None, &descriptors)?;
             session.sample_metrics()?;
         }
+        if let Some(counters) = &session.counters {
+            session.describe_counters(counters)?;
+        }
         Ok(session)
     }
 
     pub(super) fn has(&self, family: ProfilingDataFamilies) -> bool {
         self.families.contains(family)
+    }
+
+    /// The number of the session in this process, and the counters that it has.
+    pub(super) fn counters(&self) -> Option<(u64, &CpuCounters)> {
+        Some((self.number, self.counters.as_ref()?))
+    }
+
+    /// Writes the set of counters, and each of them.
+    fn describe_counters(&self, counters: &CpuCounters) -> Result<()> {
+        let count = u32::try_from(counters.counters.len()).unwrap_or(u32::MAX);
+        let too_long = |error: TrailingError| Status::out_of_range(error.to_string());
+        let set = CounterSet {
+            counter_set_id: COUNTER_SET,
+            physical_device_ordinal: self.place.ordinal,
+            counter_count: count,
+            sample_value_count: count,
+            ..CounterSet::read(&[0; CounterSet::SIZE])
+        };
+        let mut records = Vec::new();
+        set.write(&mut records, b"processor").map_err(too_long)?;
+        self.write(Content::CounterSets, None, &records)?;
+        records.clear();
+        for (ordinal, counter) in (0..).zip(&counters.counters) {
+            let record = Counter {
+                unit: counter.unit.0,
+                physical_device_ordinal: self.place.ordinal,
+                counter_set_id: COUNTER_SET,
+                counter_ordinal: ordinal,
+                sample_value_offset: ordinal,
+                sample_value_count: 1,
+                ..Counter::read(&[0; Counter::SIZE])
+            };
+            let (name, description) = (counter.name.as_bytes(), counter.description.as_bytes());
+            record.write(&mut records, b"cpu", name, description).map_err(too_long)?;
+        }
+        self.write(Content::Counters, None, &records)
     }
 
     pub(super) fn next_submission(&self) -> u64 {
@@ -365,6 +427,9 @@ impl Session {
         for executable in &events.executables {
             self.write_executable(output, executable);
         }
+        if let Some(failure) = events.failure {
+            output.failure.get_or_insert(failure);
+        }
         if let Some((first, last)) = events.ticks {
             let samples = [first, last].map(|(tick, time)| ClockCorrelation {
                 record_length: ClockCorrelation::SIZE as u32,
@@ -385,6 +450,7 @@ impl Session {
             (Content::HostExecutionEvents, &events.host_execution),
             (Content::MemoryEvents, &events.memory),
             (Content::QueueDeviceEvents, &events.queue_device),
+            (Content::CounterSamples, &events.counter_samples),
         ];
         let lists = lists.into_iter().map(|(content, list)| (content, None, list));
         let dispatches = events.dispatch.iter().map(|(queue, list)| (Content::DispatchEvents, Some(*queue), list));
@@ -463,7 +529,7 @@ mod tests {
         let place = Place { name: "device".to_string(), ordinal: 0, queue_count: 1 };
         let families = ProfilingDataFamilies::QUEUE_EVENTS;
         let filter = ProfileCaptureFilter::default();
-        let session = Session::begin(place, families, kept.clone(), filter, None).unwrap();
+        let session = Session::begin(place, families, kept.clone(), filter, None, None).unwrap();
         let first = kept.0.lock().unwrap().len();
         for _ in 0..MOST_BYTES / KEPT_BYTES + 3 {
             session.add(|events| events.memory.resize(events.memory.len() + KEPT_BYTES, 0));

@@ -1,22 +1,25 @@
 //! The observer of a submission: it learns when the operation began and ended, and of the parts of its dispatches, and
 //! makes the records of that.
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use smallvec::SmallVec;
 use vireo_core::status::{Result, Status};
 use vireo_hal::ProfilingDataFamilies;
-use vireo_hal::host_times::{HostPart, WorkObserver};
+use vireo_hal::host_times::{HostPart, Watch, WorkObserver};
 
 use super::commands::KnownCommands;
+use super::cpu_counters::Values;
 use super::executables::KnownExecutable;
-use super::session::{Events, Session};
+use super::session::{COUNTER_SET, Events, Session};
 use crate::generated::format::{
-    COMMAND_INDIRECT_PARAMETERS, DependencyStrategy, EXECUTION_DEFERRED, EXECUTION_INDIRECT_PARAMETERS,
-    EXECUTION_OF_COMMAND_BUFFER, MEMORY_QUEUE_OPERATION, MemoryEventType, NONE, QUEUE_SOFTWARE_DEFERRED,
-    QueueEventType,
+    COMMAND_INDIRECT_PARAMETERS, COUNTER_OF_COMMAND, CounterSampleScope, DependencyStrategy, EXECUTION_DEFERRED,
+    EXECUTION_INDIRECT_PARAMETERS, EXECUTION_OF_COMMAND_BUFFER, MEMORY_QUEUE_OPERATION, MemoryEventType, NONE,
+    QUEUE_SOFTWARE_DEFERRED, QueueEventType,
 };
-use crate::generated::records::{HostExecutionEvent, MemoryEvent, QueueEvent};
+use crate::generated::records::{CounterSample, HostExecutionEvent, MemoryEvent, QueueEvent};
 
 /// An operation that was submitted.
 #[derive(Clone, Debug)]
@@ -45,18 +48,28 @@ pub(super) struct Memory {
     pub(super) alignment: u64,
 }
 
+thread_local! {
+    /// The address of the work that this thread submits, or 0.
+    static SUBMITTED: Cell<usize> = const { Cell::new(0) };
+}
+
 /// A submission, and what came of it so far.
 pub(super) struct Work {
     pub(super) session: Arc<Session>,
     pub(super) submitted: Submitted,
+    /// When it was submitted, as the profile has it.
+    time: i64,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     began: Option<Instant>,
-    parts: Vec<Dispatched>,
+    /// Most submissions have few dispatches.
+    parts: SmallVec<[Dispatched; 2]>,
     is_written: bool,
+    /// The first failure of counters.
+    failure: Option<Status>,
 }
 
 /// The parts of a dispatch together.
@@ -67,11 +80,14 @@ struct Dispatched {
     times: (Instant, Instant),
     tiles: u64,
     nanoseconds: u64,
+    /// Counts of all of its parts.
+    counters: Values,
 }
 
 impl Work {
     pub(super) fn new(session: Arc<Session>, submitted: Submitted) -> Work {
-        Work { session, submitted, state: Mutex::default() }
+        let time = session.clock.time(submitted.time);
+        Work { session, submitted, time, state: Mutex::default() }
     }
 
     fn command_buffer_id(&self) -> u64 {
@@ -85,7 +101,7 @@ impl Work {
             return;
         }
         let ready = match (submitted.is_deferred, began) {
-            (false, _) => session.clock.time(submitted.time),
+            (false, _) => self.time,
             (true, Some(began)) => session.clock.time(began),
             (true, None) => 0,
         };
@@ -100,7 +116,7 @@ impl Work {
             flags: if submitted.is_deferred { QUEUE_SOFTWARE_DEFERRED } else { 0 },
             dependency_strategy: strategy,
             event_id: events.next_queue_event(),
-            host_time_ns: session.clock.time(submitted.time),
+            host_time_ns: self.time,
             submission_id: submitted.id,
             command_buffer_id: self.command_buffer_id(),
             allocation_id: submitted.allocation,
@@ -145,6 +161,28 @@ impl Work {
             tile_duration_sum_ns: 0,
             operation_count: submitted.operation_count,
             reserved0: 0,
+        }
+    }
+
+    /// The record of what was counted for a dispatch.
+    fn counter_sample(&self, events: &mut Events, dispatch: &HostExecutionEvent, values: &[u64]) {
+        let sample = CounterSample {
+            flags: if dispatch.command_index == NONE { 0 } else { COUNTER_OF_COMMAND },
+            scope: CounterSampleScope::DISPATCH,
+            sample_id: events.next_counter_sample(),
+            counter_set_id: COUNTER_SET,
+            submission_id: dispatch.submission_id,
+            command_buffer_id: dispatch.command_buffer_id,
+            executable_id: dispatch.executable_id,
+            stream_id: dispatch.stream_id,
+            command_index: dispatch.command_index,
+            function_ordinal: dispatch.function_ordinal,
+            physical_device_ordinal: dispatch.physical_device_ordinal,
+            queue_ordinal: dispatch.queue_ordinal,
+            ..CounterSample::read(&[0; CounterSample::SIZE])
+        };
+        if let Err(error) = sample.write(&mut events.counter_samples, values) {
+            events.fail(Status::out_of_range(error.to_string()));
         }
     }
 
@@ -218,6 +256,16 @@ impl Work {
         events.memory.extend_from_slice(&event.to_bytes());
     }
 
+    /// Submits it, with itself as the observer.
+    pub(super) fn submit<T>(self: &Arc<Self>, submit: impl FnOnce() -> T) -> T {
+        // Work that another submission runs at once may submit more.
+        let before = SUBMITTED.replace(Arc::as_ptr(self).addr());
+        let _watched = Watch::new(self.clone()).enter();
+        let outcome = submit();
+        SUBMITTED.set(before);
+        outcome
+    }
+
     /// Writes the record of an operation that nothing of this process runs.
     pub(super) fn write_submitted(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -232,21 +280,48 @@ impl Work {
 
 impl WorkObserver for Work {
     fn began(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).began = Some(Instant::now());
+        // Work that the submitting thread runs at once begins when it is submitted.
+        let is_at_once = SUBMITTED.get() == std::ptr::from_ref(self).addr();
+        let time = if is_at_once { self.submitted.time } else { Instant::now() };
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).began = Some(time);
+    }
+
+    fn wants_beginnings(&self) -> bool {
+        self.session.counters().is_some()
+    }
+
+    fn runs(&self) {
+        if let Some((session, counters)) = self.session.counters()
+            && let Err(status) = counters.begin(session)
+        {
+            self.state.lock().unwrap_or_else(PoisonError::into_inner).failure.get_or_insert(status);
+        }
     }
 
     fn ran(&self, part: &HostPart) {
-        if !self.session.has(ProfilingDataFamilies::HOST_EXECUTION_EVENTS) {
+        // First, so that none of what follows is counted.
+        let counted = self.session.counters().map(|(session, counters)| counters.end(session));
+        if counted.is_none() && !self.session.has(ProfilingDataFamilies::HOST_EXECUTION_EVENTS) {
             return;
         }
         let (start, end) = part.times;
         let nanoseconds = u64::try_from(end.duration_since(start).as_nanos()).unwrap_or(u64::MAX);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let values = match counted.unwrap_or_else(|| Ok(Values::new())) {
+            Ok(values) => values,
+            Err(status) => {
+                state.failure.get_or_insert(status);
+                Values::new()
+            }
+        };
         match state.parts.iter_mut().rev().find(|dispatched| dispatched.command == part.command) {
             Some(dispatched) => {
                 dispatched.times = (dispatched.times.0.min(start), dispatched.times.1.max(end));
                 dispatched.tiles += 1;
                 dispatched.nanoseconds = dispatched.nanoseconds.saturating_add(nanoseconds);
+                for (sum, value) in dispatched.counters.iter_mut().zip(values) {
+                    *sum = sum.saturating_add(value);
+                }
             }
             None => state.parts.push(Dispatched {
                 command: part.command,
@@ -255,6 +330,7 @@ impl WorkObserver for Work {
                 times: (start, end),
                 tiles: 1,
                 nanoseconds,
+                counters: values,
             }),
         }
     }
@@ -264,18 +340,27 @@ impl WorkObserver for Work {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let began = state.began.unwrap_or(end);
         let is_new = !std::mem::replace(&mut state.is_written, true);
-        let parts = std::mem::take(&mut state.parts);
+        let (parts, failure) = (std::mem::take(&mut state.parts), state.failure.take());
         drop(state);
         self.session.add(|events| {
             if is_new {
                 self.queue_event(events, Some(began));
             }
-            if self.session.has(ProfilingDataFamilies::HOST_EXECUTION_EVENTS) {
-                for dispatched in &parts {
-                    if let Some(event) = self.dispatch_event(events, dispatched) {
-                        events.host_execution.extend_from_slice(&event.to_bytes());
-                    }
+            let has_times = self.session.has(ProfilingDataFamilies::HOST_EXECUTION_EVENTS);
+            for dispatched in &parts {
+                let Some(event) = self.dispatch_event(events, dispatched) else { continue };
+                if has_times {
+                    events.host_execution.extend_from_slice(&event.to_bytes());
                 }
+                // A part whose counters failed has none.
+                if !dispatched.counters.is_empty() {
+                    self.counter_sample(events, &event, &dispatched.counters);
+                }
+            }
+            if let Some(failure) = failure {
+                events.fail(failure);
+            }
+            if has_times {
                 let status_code = outcome.err().map_or(0, |status| status.code() as u32);
                 let event = self.host_event(events.next_host_execution_event(), (began, end));
                 events.host_execution.extend_from_slice(&HostExecutionEvent { status_code, ..event }.to_bytes());

@@ -16,7 +16,7 @@ use crate::reader::Reader;
 
 /// Executables, functions, command buffers, commands and queues.
 #[derive(Debug, Default)]
-pub(super) struct Catalog {
+pub(crate) struct Catalog {
     pub(super) model: Model,
     pub(super) executables: Vec<Executable>,
     pub(super) functions: Vec<ExecutableFunction>,

@@ -60,57 +60,34 @@ pub fn command(
             matched_host(&host.all)
         )?,
     }
-    // The text has all of a command buffer together, and rows are sorted by their types.
-    let selected = catalog.command_buffers.iter().filter(|known| filter.is(known.command_buffer_id));
-    let report = Report { catalog: &catalog, filter, dispatches: &dispatches, format };
-    match format {
-        ReportFormat::Text => selected.into_iter().try_for_each(|command_buffer| {
-            head(command_buffer, format, out)?;
-            report.operations(command_buffer, out)?;
-            report.device_executions(command_buffer, out)?;
-            report.host_executions(command_buffer, out)
-        })?,
-        ReportFormat::Jsonl => {
-            selected.clone().try_for_each(|command_buffer| head(command_buffer, format, out))?;
-            selected.clone().try_for_each(|command_buffer| report.operations(command_buffer, out))?;
-            selected.clone().try_for_each(|command_buffer| report.device_executions(command_buffer, out))?;
-            selected.clone().try_for_each(|command_buffer| report.host_executions(command_buffer, out))?;
+    let selected = |known: &&CommandBuffer| filter.is(known.command_buffer_id);
+    let operations = |id: Option<u64>| {
+        let own = move |operation: &&CommandOperation| id.is_none_or(|id| operation.command_buffer_id == id);
+        catalog.operations.iter().filter(own).filter(|operation| is_selected(&catalog, filter, operation))
+    };
+    if format == ReportFormat::Jsonl {
+        catalog.command_buffers.iter().filter(selected).try_for_each(|known| head(known, format, out))?;
+        operations(None).try_for_each(|operation| operation_row(&catalog, operation, out))?;
+        for (key, spans) in device.executions.all.iter().filter(|(key, _)| key.0 != 0) {
+            device_execution(&catalog, *key, spans, format, out)?;
+        }
+        for (key, spans) in host.executions.all.iter().filter(|(key, _)| key.0 != 0) {
+            host_execution(*key, spans, format, out)?;
+        }
+        return Ok(());
+    }
+    for command_buffer in catalog.command_buffers.iter().filter(selected) {
+        head(command_buffer, format, out)?;
+        let id = command_buffer.command_buffer_id;
+        operations(Some(id)).try_for_each(|operation| operation_text(&catalog, operation, out))?;
+        for (key, spans) in device.executions.all.iter().filter(|(key, _)| key.0 == id) {
+            device_execution(&catalog, *key, spans, format, out)?;
+        }
+        for (key, spans) in host.executions.all.iter().filter(|(key, _)| key.0 == id) {
+            host_execution(*key, spans, format, out)?;
         }
     }
     Ok(())
-}
-
-/// A report with what it is made from.
-struct Report<'a> {
-    catalog: &'a Catalog,
-    filter: &'a ReportFilter,
-    dispatches: &'a Dispatches,
-    format: ReportFormat,
-}
-
-impl Report<'_> {
-    fn operations(&self, command_buffer: &CommandBuffer, out: &mut dyn Write) -> std::io::Result<()> {
-        let Report { catalog, filter, format, .. } = *self;
-        let own = catalog.operations.iter().filter(|operation| {
-            operation.command_buffer_id == command_buffer.command_buffer_id && is_selected(catalog, filter, operation)
-        });
-        own.into_iter().try_for_each(|operation| match format {
-            ReportFormat::Text => operation_text(catalog, operation, out),
-            ReportFormat::Jsonl => operation_row(catalog, operation, out),
-        })
-    }
-
-    fn device_executions(&self, command_buffer: &CommandBuffer, out: &mut dyn Write) -> std::io::Result<()> {
-        let own = self.dispatches.device.executions.all.iter();
-        own.filter(|(key, _)| key.0 == command_buffer.command_buffer_id)
-            .try_for_each(|(key, spans)| device_execution(self.catalog, *key, spans, self.format, out))
-    }
-
-    fn host_executions(&self, command_buffer: &CommandBuffer, out: &mut dyn Write) -> std::io::Result<()> {
-        let own = self.dispatches.host.executions.all.iter();
-        own.filter(|(key, _)| key.0 == command_buffer.command_buffer_id)
-            .try_for_each(|(key, spans)| host_execution(*key, spans, self.format, out))
-    }
 }
 
 /// The name of the function of a dispatch, or that of the command.

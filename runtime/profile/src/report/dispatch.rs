@@ -102,6 +102,8 @@ fn device_text(
                 spans.average() * scale,
                 spans.deviation() * scale
             )?;
+        } else {
+            writeln!(out, "    time_ns: unavailable")?;
         }
     }
     geometry(spans, out)

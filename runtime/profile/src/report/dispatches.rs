@@ -1,6 +1,7 @@
 //! Dispatches that a filter selects, on devices and on the host: sums of each function, of each execution of a command
 //! buffer and of each submission, in the order in which they occur.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::io::Write;
@@ -46,6 +47,11 @@ impl<K: Copy + Eq + Hash, V: Default> Ordered<K, V> {
             self.all.len() - 1
         });
         &mut self.all[place].1
+    }
+
+    /// The value of a key that has one.
+    pub(super) fn peek(&self, key: K) -> Option<&V> {
+        self.places.get(&key).map(|place| &self.all[*place].1)
     }
 }
 
@@ -135,6 +141,46 @@ pub(super) type FunctionKey = (u32, u64, u32);
 /// Command buffer, submission, device, queue and stream.
 pub(super) type ExecutionKey = (u64, u64, u32, u32, u64);
 
+/// A dispatch with its span, as `explain` lists the longest ones.
+#[derive(Clone, Debug)]
+pub(super) struct LongDispatch {
+    pub(super) event: u64,
+    pub(super) function: FunctionKey,
+    pub(super) execution: ExecutionKey,
+    pub(super) command: u32,
+    pub(super) span: u64,
+    pub(super) tiles: u64,
+    pub(super) tile_sum: i64,
+}
+
+/// The longest dispatches. Which of equally long ones are there, and in which order, is as in `iree-profile`: the first
+/// of the shortest makes room for a longer one and gives it its place.
+#[derive(Debug, Default)]
+pub(super) struct Longest(Vec<LongDispatch>);
+
+impl Longest {
+    const COUNT: usize = 8;
+
+    fn add(&mut self, dispatch: LongDispatch) {
+        if self.0.len() < Longest::COUNT {
+            self.0.push(dispatch);
+            return;
+        }
+        if let Some(shortest) = self.0.iter_mut().min_by_key(|known| known.span)
+            && shortest.span < dispatch.span
+        {
+            *shortest = dispatch;
+        }
+    }
+
+    /// The longest one first.
+    pub(super) fn sorted(&self) -> Vec<LongDispatch> {
+        let mut sorted = self.0.clone();
+        sorted.sort_by_key(|dispatch| Reverse(dispatch.span));
+        sorted
+    }
+}
+
 /// The dispatches of a device, or those of the host.
 #[derive(Debug, Default)]
 pub(super) struct Side {
@@ -143,6 +189,7 @@ pub(super) struct Side {
     pub(super) functions: Ordered<FunctionKey, Spans>,
     /// With command buffer 0 for those without.
     pub(super) executions: Ordered<ExecutionKey, Spans>,
+    pub(super) longest: Longest,
 }
 
 /// All dispatches that the filter selects.
@@ -206,6 +253,17 @@ impl Dispatches {
         spans.add(times);
         (spans.last_count, spans.last_size) = (event.workgroup_count, event.workgroup_size);
         self.device.executions.get(execution).add(times);
+        if let Some((start, end)) = times {
+            self.device.longest.add(LongDispatch {
+                event: event.event_id,
+                function,
+                execution,
+                command: event.command_index,
+                span: end - start,
+                tiles: 0,
+                tile_sum: 0,
+            });
+        }
         if !filter.dispatch_events {
             return Ok(None);
         }
@@ -275,6 +333,17 @@ impl Dispatches {
         add(&mut self.host.all);
         add(self.host.functions.get(function));
         add(self.host.executions.get(execution));
+        if let Some((start, end)) = times {
+            self.host.longest.add(LongDispatch {
+                event: event.event_id,
+                function,
+                execution,
+                command: event.command_index,
+                span: end - start,
+                tiles: event.tile_count,
+                tile_sum: event.tile_duration_sum_ns,
+            });
+        }
         if !filter.dispatch_events {
             return Ok(None);
         }

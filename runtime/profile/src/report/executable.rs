@@ -190,9 +190,11 @@ fn device_group(
     let fit = catalog.fit(device);
     let times = spans.nanoseconds(fit.as_ref());
     let (min_ns, max_ns, total_ns) = times.unwrap_or((0, 0, 0));
-    let average_ns = fit.as_ref().filter(|_| times.is_some()).map_or(0.0, |fit| spans.average() * fit.ns_per_tick());
+    // That of the sum, and not the running average of `dispatch`, which may differ in the last digit.
+    let average = if spans.valid == 0 { 0.0 } else { spans.total as f64 / spans.valid as f64 };
+    let average_ns = fit.as_ref().filter(|_| times.is_some()).map_or(0.0, |fit| average * fit.ns_per_tick());
     let Spans { count, valid, max, total, .. } = spans;
-    let (invalid, min, average) = (spans.invalid(), spans.least(), spans.average());
+    let (invalid, min) = (spans.invalid(), spans.least());
     match format {
         ReportFormat::Text => {
             write!(

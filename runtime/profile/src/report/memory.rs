@@ -1,175 +1,17 @@
 //! `memory`: allocations, and the most memory that was in use, of devices, pools and single allocations.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 
 use vireo_core::record_fields::{json_text, known};
 
-use super::balance::Balance;
 use super::catalog::Catalog;
-use super::dispatches::Ordered;
+use super::lifecycles::{Allocation, AllocationKey, Kind, Memory, OfDevice, Pool, PoolKey, Statistics};
 use super::{ReportFilter, each_record};
 use crate::ReportFormat;
 use crate::generated::contents::Content;
-use crate::generated::format::{
-    MEMORY_EXTERNALLY_OWNED, MEMORY_POOL_RESERVATION, MEMORY_POOL_STATISTICS, MEMORY_QUEUE_OPERATION, MemoryEventType,
-    NONE, QueueEventType, TRUNCATED_CHUNK,
-};
+use crate::generated::format::{MEMORY_EXTERNALLY_OWNED, MEMORY_POOL_STATISTICS, MemoryEventType, TRUNCATED_CHUNK};
 use crate::generated::records::{MemoryEvent, QueueDeviceEvent};
 use crate::reader::{OutputError, Reader};
-
-/// A kind of life between two events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Kind {
-    Slab,
-    Reservation,
-    Queue,
-    Buffer,
-    Import,
-}
-
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Kind::Slab => "slab",
-            Kind::Reservation => "pool_reservation",
-            Kind::Queue => "queue_allocation",
-            Kind::Buffer => "buffer_allocation",
-            Kind::Import => "imported_buffer",
-        }
-    }
-
-    fn of(event: &MemoryEvent) -> Option<Kind> {
-        Some(match event.r#type {
-            MemoryEventType::SLAB_ACQUIRE | MemoryEventType::SLAB_RELEASE => Kind::Slab,
-            MemoryEventType::POOL_RESERVE
-            | MemoryEventType::POOL_MATERIALIZE
-            | MemoryEventType::POOL_RELEASE
-            | MemoryEventType::POOL_WAIT => Kind::Reservation,
-            MemoryEventType::QUEUE_ALLOCA | MemoryEventType::QUEUE_DEALLOCA => Kind::Queue,
-            MemoryEventType::BUFFER_ALLOCATE | MemoryEventType::BUFFER_FREE => Kind::Buffer,
-            MemoryEventType::BUFFER_IMPORT | MemoryEventType::BUFFER_UNIMPORT => Kind::Import,
-            _ => return None,
-        })
-    }
-}
-
-/// Whether an event begins or ends a life, if it does either.
-fn opens(event: &MemoryEvent) -> Option<bool> {
-    match event.r#type {
-        MemoryEventType::SLAB_ACQUIRE
-        | MemoryEventType::QUEUE_ALLOCA
-        | MemoryEventType::BUFFER_ALLOCATE
-        | MemoryEventType::BUFFER_IMPORT => Some(true),
-        MemoryEventType::POOL_RESERVE => (event.flags & MEMORY_POOL_RESERVATION != 0).then_some(true),
-        MemoryEventType::SLAB_RELEASE
-        | MemoryEventType::POOL_RELEASE
-        | MemoryEventType::QUEUE_DEALLOCA
-        | MemoryEventType::BUFFER_FREE
-        | MemoryEventType::BUFFER_UNIMPORT => Some(false),
-        _ => None,
-    }
-}
-
-#[derive(Debug, Default)]
-struct OfDevice {
-    events: u64,
-    /// By the numbers of types.
-    types: [u64; 13],
-    slabs: Balance,
-    reserved: Balance,
-    materialized: Balance,
-    queue: Balance,
-    buffers: Balance,
-    imports: Balance,
-}
-
-#[derive(Debug, Default)]
-struct Pool {
-    usage: u64,
-    events: u64,
-    waits: u64,
-    materializes: u64,
-    life: Balance,
-    materialized: Balance,
-    statistics: Option<Statistics>,
-}
-
-/// The numbers that a pool says of itself: the last of each, and the most or the least.
-#[derive(Clone, Copy, Debug)]
-struct Statistics {
-    samples: u64,
-    reserved: (u64, u64),
-    free: (u64, u64),
-    committed: (u64, u64),
-    budget: u64,
-    reservations: (u32, u32),
-    slabs: (u32, u32),
-}
-
-impl Statistics {
-    fn add(before: Option<Statistics>, event: &MemoryEvent) -> Statistics {
-        let most = |before: Option<u64>, now: u64| (now, before.map_or(now, |before| before.max(now)));
-        let most_of = |before: Option<u32>, now: u32| (now, before.map_or(now, |before| before.max(now)));
-        Statistics {
-            samples: before.map_or(0, |before| before.samples) + 1,
-            reserved: most(before.map(|before| before.reserved.1), event.pool_bytes_reserved),
-            free: (
-                event.pool_bytes_free,
-                before.map_or(event.pool_bytes_free, |before| before.free.1.min(event.pool_bytes_free)),
-            ),
-            committed: most(before.map(|before| before.committed.1), event.pool_bytes_committed),
-            budget: event.pool_budget_limit,
-            reservations: most_of(before.map(|before| before.reservations.1), event.pool_reservation_count),
-            slabs: most_of(before.map(|before| before.slabs.1), event.pool_slab_count),
-        }
-    }
-}
-
-#[derive(Debug, Default)]
-struct Allocation {
-    backing: u64,
-    is_external: bool,
-    memory_type: u64,
-    usage: u64,
-    events: u64,
-    waits: u64,
-    materializes: u64,
-    first_event: u64,
-    last_event: u64,
-    times: (i64, i64),
-    submissions: (u64, u64),
-    queues: (u32, u32),
-    life: Balance,
-    materialized: Balance,
-}
-
-impl Allocation {
-    /// Whether something of it lives.
-    fn is_open(&self) -> bool {
-        let lives = |balance: &Balance| balance.current != 0 || balance.bytes != 0;
-        lives(&self.life) || lives(&self.materialized)
-    }
-}
-
-/// Kind, device, pool and type of memory.
-type PoolKey = (Kind, u32, u64, u64);
-/// Kind, device, allocation and pool.
-type AllocationKey = (Kind, u32, u64, u64);
-
-#[derive(Debug, Default)]
-struct Memory {
-    total: u64,
-    matched: u64,
-    truncated: u64,
-    devices: Ordered<u32, OfDevice>,
-    pools: Ordered<PoolKey, Pool>,
-    allocations: Ordered<AllocationKey, Allocation>,
-    /// The pool of each queue allocation, for events that do not say it.
-    queue_pools: HashMap<(u32, u64), u64>,
-    /// Events of devices by device, allocation and whether it begins.
-    device_events: HashMap<(u32, u64, bool), QueueDeviceEvent>,
-}
 
 /// Writes allocations and the most memory in use, as `iree-profile memory` does.
 ///
@@ -207,7 +49,7 @@ pub fn memory(
     })?;
     failure.map_or(Ok(()), Err)?;
     let open = memory.allocations.all.iter().filter(|(_, one)| one.is_open()).count();
-    let partial: u64 = memory.allocations.all.iter().map(|(_, one)| one.life.partial).sum();
+    let partial: u64 = memory.allocations.all.iter().map(|(_, one)| one.life.partial + one.materialized.partial).sum();
     let Memory { total, matched, truncated, .. } = memory;
     let (devices, pools) = (memory.devices.all.len(), memory.pools.all.len());
     let lives = memory.allocations.all.len();
@@ -248,110 +90,6 @@ pub fn memory(
         }
     }
     Ok(())
-}
-
-impl Memory {
-    fn add_device_event(&mut self, event: QueueDeviceEvent) {
-        let begins = match event.r#type {
-            QueueEventType::ALLOCA => true,
-            QueueEventType::DEALLOCA => false,
-            _ => return,
-        };
-        let key = (event.physical_device_ordinal, event.allocation_id, begins);
-        self.device_events.entry(key).or_insert(event);
-    }
-
-    fn add(&mut self, event: &MemoryEvent) {
-        let ordinal = event.physical_device_ordinal;
-        let device = self.devices.get(ordinal);
-        device.events += 1;
-        if let Some(count) = device.types.get_mut(event.r#type.0 as usize) {
-            *count += 1;
-        }
-        let Some(kind) = Kind::of(event) else { return };
-        let mut pool_id = event.pool_id;
-        if kind == Kind::Queue {
-            match pool_id {
-                0 => pool_id = self.queue_pools.get(&(ordinal, event.allocation_id)).copied().unwrap_or(0),
-                pool => drop(self.queue_pools.insert((ordinal, event.allocation_id), pool)),
-            }
-        }
-        let is_tracked = kind != Kind::Reservation || event.flags & MEMORY_POOL_RESERVATION != 0;
-        let materializes = event.r#type == MemoryEventType::POOL_MATERIALIZE;
-        let waits = event.r#type == MemoryEventType::POOL_WAIT;
-        let opens = opens(event);
-        // A release ends what was materialized, if that was.
-        let materialized = match event.r#type {
-            MemoryEventType::POOL_MATERIALIZE if is_tracked => Some(true),
-            MemoryEventType::POOL_RELEASE if is_tracked => {
-                let known = self.allocations.get((kind, ordinal, event.allocation_id, pool_id));
-                (known.materialized.current != 0 || known.materialized.bytes != 0).then_some(false)
-            }
-            _ => None,
-        };
-        let device = self.devices.get(ordinal);
-        let of_device = match kind {
-            Kind::Slab => &mut device.slabs,
-            Kind::Reservation => &mut device.reserved,
-            Kind::Queue => &mut device.queue,
-            Kind::Buffer => &mut device.buffers,
-            Kind::Import => &mut device.imports,
-        };
-        if let Some(opens) = opens {
-            of_device.add(opens, event.length);
-        }
-        if let Some(opens) = materialized {
-            device.materialized.add(opens, event.length);
-        }
-        let pool = self.pools.get((kind, ordinal, pool_id, event.memory_type));
-        pool.usage |= event.buffer_usage;
-        pool.events += 1;
-        pool.waits += u64::from(waits);
-        pool.materializes += u64::from(materializes);
-        if let Some(opens) = opens {
-            pool.life.add(opens, event.length);
-        }
-        if let Some(opens) = materialized {
-            pool.materialized.add(opens, event.length);
-        }
-        if event.flags & MEMORY_POOL_STATISTICS != 0 {
-            let pool = self.pools.get((Kind::Reservation, ordinal, pool_id, event.memory_type));
-            pool.usage |= event.buffer_usage;
-            pool.statistics = Some(Statistics::add(pool.statistics, event));
-        }
-        if !is_tracked {
-            return;
-        }
-        let allocation = self.allocations.get((kind, ordinal, event.allocation_id, pool_id));
-        if allocation.events == 0 {
-            allocation.first_event = event.event_id;
-            allocation.times.0 = event.host_time_ns;
-            allocation.submissions.0 = event.submission_id;
-            allocation.queues = (NONE, NONE);
-        }
-        allocation.events += 1;
-        allocation.last_event = event.event_id;
-        allocation.times.1 = event.host_time_ns;
-        allocation.submissions.1 = event.submission_id;
-        if event.flags & MEMORY_QUEUE_OPERATION != 0 {
-            let first = allocation.queues.0;
-            allocation.queues = (if first == NONE { event.queue_ordinal } else { first }, event.queue_ordinal);
-        }
-        allocation.waits += u64::from(waits);
-        allocation.materializes += u64::from(materializes);
-        allocation.is_external |= event.flags & MEMORY_EXTERNALLY_OWNED != 0;
-        if event.backing_id != 0 {
-            allocation.backing = event.backing_id;
-        }
-        allocation.memory_type |= event.memory_type;
-        allocation.usage |= event.buffer_usage;
-        if let Some(opens) = opens {
-            allocation.life.add(opens, event.length);
-        }
-        if let Some(opens) = materialized {
-            allocation.materialized.add(opens, event.length);
-        }
-    }
 }
 
 fn event_row(event: &MemoryEvent, out: &mut dyn Write) -> io::Result<()> {
@@ -409,14 +147,7 @@ fn of_device(ordinal: u32, device: &OfDevice, format: ReportFormat, out: &mut dy
         ("buffer_imports", MemoryEventType::BUFFER_IMPORT),
         ("buffer_unimports", MemoryEventType::BUFFER_UNIMPORT),
     ];
-    let balances = [
-        ("slab", "slab_provider_events", &device.slabs),
-        ("pool_reserved", "pool_reservations", &device.reserved),
-        ("pool_materialized", "pool_materializations", &device.materialized),
-        ("queue_inflight", "queue_inflight_allocations", &device.queue),
-        ("buffer", "buffer_allocations", &device.buffers),
-        ("imported_buffer", "buffer_imports", &device.imports),
-    ];
+    let balances = device.balances();
     if format == ReportFormat::Jsonl {
         write!(out, "{{\"type\":\"memory_device\",\"physical_device_ordinal\":{ordinal},\"events\":{}", device.events)?;
         for (name, r#type) in counts {

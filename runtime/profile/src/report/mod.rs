@@ -1,24 +1,33 @@
 //! Reports on profiles, with the rows of `iree-profile`: sums of everything ([`statistics`]), and what there is of
 //! dispatches ([`dispatch`]), executables ([`executable`]), command buffers ([`command`]), queues ([`queue`]), counters
-//! ([`counter`]) and memory ([`memory`]).
+//! ([`counter`]) and memory ([`memory`]), and of all the most important in short ([`explain`]);
+//! and [`diff`], which compares two profiles.
 //!
-//! `catalog` has what events refer to, and `dispatches` sums of those that a filter selects.
+//! `catalog` has what events refer to, `dispatches` sums of those that a filter selects, `submissions` the same of each
+//! submission, and `lifecycles` what allocations add up to.
 
 mod balance;
-mod catalog;
+pub(crate) mod catalog;
 mod command;
 mod counter;
+mod diff;
 mod dispatch;
 mod dispatches;
 mod executable;
+mod explain;
+mod lifecycles;
 mod memory;
 mod queue;
 mod statistics;
+mod submissions;
+pub(crate) mod timeline;
 
 pub use command::command;
 pub use counter::counter;
+pub use diff::{DiffOptions, diff};
 pub use dispatch::dispatch;
 pub use executable::executable;
+pub use explain::explain;
 pub use memory::memory;
 pub use queue::queue;
 pub use statistics::statistics;

@@ -7,7 +7,8 @@ use vireo_core::record_fields::{json_text, known};
 use vireo_core::record_file::ReadError;
 
 use super::catalog::Catalog;
-use super::dispatches::{Dispatches, Ordered, Spans, Subject, matched_device, matched_host};
+use super::dispatches::{Dispatches, Subject, matched_device, matched_host};
+use super::submissions::{SubmissionKey, Sums, submissions};
 use super::{ReportFilter, dispatch, each_record};
 use crate::ReportFormat;
 use crate::clock::ClockFit;
@@ -46,10 +47,7 @@ pub fn queue(
         }
         Ok(())
     })?;
-    let mut submissions: Ordered<(u64, u32, u32, u64), Sums> = Ordered::default();
-    for ((_, submission, device, queue, stream), spans) in &dispatches.device.executions.all {
-        submissions.get((*submission, *device, *queue, *stream)).add_all(spans);
-    }
+    let submissions = submissions(&dispatches);
     let (device, host) = (&dispatches.device.all, &dispatches.host.all);
     let of_buffers = dispatches.host.executions.all.iter().filter(|(key, _)| key.0 != 0).count();
     let (queues, count) = (catalog.queues.len(), submissions.all.len());
@@ -109,31 +107,6 @@ pub fn queue(
     Ok(())
 }
 
-/// The sums of a submission.
-#[derive(Clone, Debug)]
-struct Sums {
-    count: u64,
-    valid: u64,
-    first: u64,
-    last: u64,
-    total: u64,
-}
-
-impl Default for Sums {
-    fn default() -> Self {
-        Sums { count: 0, valid: 0, first: u64::MAX, last: 0, total: 0 }
-    }
-}
-
-impl Sums {
-    fn add_all(&mut self, spans: &Spans) {
-        self.count += spans.count;
-        self.valid += spans.valid;
-        (self.first, self.last) = (self.first.min(spans.first), self.last.max(spans.last));
-        self.total = self.total.saturating_add(spans.total);
-    }
-}
-
 /// The operation, the submission and the queue of an event: device, ordinal and stream.
 type Subjects = (QueueEventType, u64, (u32, u32, u64));
 
@@ -177,7 +150,7 @@ fn head(queue: &Queue, format: ReportFormat, out: &mut dyn Write) -> io::Result<
 }
 
 fn submission(
-    (id, device, queue, stream): (u64, u32, u32, u64),
+    (id, device, queue, stream): SubmissionKey,
     sums: &Sums,
     fit: Option<&ClockFit>,
     format: ReportFormat,

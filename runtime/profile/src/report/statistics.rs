@@ -128,8 +128,11 @@ impl Sums {
         self.samples += 1;
         self.operations = self.operations.saturating_add(sample.operations);
         self.payload = self.payload.saturating_add(sample.payload);
-        self.tiles = self.tiles.saturating_add(sample.tiles);
-        self.tile_sum = self.tile_sum.saturating_add(sample.tile_sum);
+        // Time of tiles counts with tiles alone.
+        if sample.tiles != 0 {
+            self.tiles = self.tiles.saturating_add(sample.tiles);
+            self.tile_sum = self.tile_sum.saturating_add(sample.tile_sum);
+        }
         let Some((start, end)) = sample.times else {
             self.invalid += 1;
             return;
@@ -349,8 +352,7 @@ fn text(catalog: &Catalog, rows: &[(Key, Sums)], out: &mut dyn Write) -> io::Res
     writeln!(out, "\nIREE HAL device statistics:")?;
     let dropped = catalog.truncated(Content::ALL).1;
     if rows.is_empty() && dropped == 0 {
-        writeln!(out, "  no profiling records captured")?;
-        return Ok(());
+        return writeln!(out, "  no profiling records captured");
     }
     writeln!(out, "  aggregate_rows={}", rows.len())?;
     if dropped != 0 {
@@ -372,6 +374,12 @@ fn text(catalog: &Catalog, rows: &[(Key, Sums)], out: &mut dyn Write) -> io::Res
             .fold(0u64, u64::saturating_add);
         writeln!(out, "  {label}={}", time(total))?;
     }
+    let is_unscaled =
+        |(key, sums): &&(Key, Sums)| sums.has_times() && nanoseconds(catalog, key, sums, sums.total).is_none();
+    let unscaled = rows.iter().filter(is_unscaled).count();
+    if unscaled != 0 {
+        writeln!(out, "  unscaled_timing_rows={unscaled}")?;
+    }
     for (key, sums) in rows {
         let name = event_name(key).unwrap_or_default();
         let function = match catalog.model.function_name(key.executable, key.function) {
@@ -392,13 +400,13 @@ fn text(catalog: &Catalog, rows: &[(Key, Sums)], out: &mut dyn Write) -> io::Res
             _ => continue,
         };
         write!(out, "  {label} count={}", sums.samples)?;
-        let valid = sums.samples - sums.invalid;
-        match nanoseconds(catalog, key, sums, sums.total) {
-            Some(total) => write!(out, " total={} avg={}", time(total), time(total / valid.max(1)))?,
-            None if sums.has_times() => {
-                write!(out, " total={} ticks avg={} ticks", sums.total, sums.total / valid.max(1))?;
+        // The average is by all samples, also those without times.
+        for (label, span) in [("total", sums.total), ("avg", sums.total / sums.samples.max(1))] {
+            match nanoseconds(catalog, key, sums, span) {
+                Some(span) => write!(out, " {label}={}", time(span))?,
+                None if sums.has_times() => write!(out, " {label}={span} ticks")?,
+                None => write!(out, " {label}=-")?,
             }
-            None => write!(out, " total=- avg=-")?,
         }
         if sums.invalid != 0 {
             write!(out, " invalid={}", sums.invalid)?;
@@ -417,7 +425,7 @@ fn text(catalog: &Catalog, rows: &[(Key, Sums)], out: &mut dyn Write) -> io::Res
     Ok(())
 }
 
-/// Nanoseconds in the unit that fits, of which milliseconds are the largest, with three digits that are cut off.
+/// Nanoseconds in the unit that fits, with three digits that are cut off.
 fn time(nanoseconds: u64) -> String {
     let (unit, factor) = match nanoseconds {
         0..1_000 => return format!("{nanoseconds} ns"),

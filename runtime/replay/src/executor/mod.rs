@@ -8,7 +8,7 @@
 //! The arms of operations are generated from `spec/replay/operations.yaml`; `by_hand` has the operations that are more
 //! than a call, `values` makes arguments of payloads.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use smallvec::SmallVec;
@@ -87,6 +87,18 @@ enum Object {
     Event(Arc<dyn Event>),
 }
 
+impl Object {
+    /// Lets go of an object; what programs make at each call is made again of the same memory.
+    fn recycle(self) {
+        match self {
+            Object::Buffer(buffer) => buffer.recycle(),
+            Object::CommandBuffer(commands, _) => commands.recycle(),
+            Object::Semaphore(semaphore) => semaphore.recycle(),
+            _ => {}
+        }
+    }
+}
+
 /// A replay that has ended, with the objects that it made.
 pub struct Replayed<'a> {
     plan: &'a Plan,
@@ -100,7 +112,7 @@ impl std::fmt::Debug for Replayed<'_> {
 }
 
 impl Replayed<'_> {
-    /// The buffer with this number in the capture.
+    /// The buffer with this number in the capture, if the options keep buffers or it is used until the end.
     pub fn buffer(&self, id: u64) -> Option<Arc<dyn Buffer>> {
         match self.objects.get(self.plan.objects.place(id)?) {
             Some(Object::Buffer(buffer)) => Some(buffer.clone()),
@@ -122,46 +134,52 @@ impl Plan {
         options: &ReplayOptions,
         watch: &mut dyn Watch,
     ) -> Result<Replayed<'_>> {
-        let (captured, given) = (self.devices.len(), devices.len());
-        if captured != given {
-            let message = format!("the capture has {captured} devices, and {given} are given: expected as many");
-            return Err(Status::invalid_argument(message));
-        }
-        if let Some(status) = &self.hopeless {
-            return Err(status.clone());
-        }
         let _started = scope::start(&options.limits);
-        let mut objects: Vec<Object> = Vec::new();
-        objects.resize_with(self.places, || Object::Missing);
-        for ((device_id, allocator_id), device) in self.devices.iter().zip(devices) {
-            let allocator = Some(Object::Allocator(device.allocator()));
-            let made = [(Some(*device_id), Some(Object::Device(device.clone()))), (*allocator_id, allocator)];
-            for (id, object) in made {
-                let place = id.and_then(|id| self.objects.place(id)).and_then(|place| objects.get_mut(place));
-                if let (Some(place), Some(object)) = (place, object) {
-                    *place = object;
-                }
-            }
-        }
-        let timelines = Timelines::new(self.places);
-        let mut run = Run { plan: self, options, objects, timelines, index: 0, frontier: Vec::new() };
+        let mut run = Run::new(self, devices, options)?;
         let outcome = run.all(watch);
         if let Err(status) = &outcome {
             run.give_up(status);
         }
         outcome?;
+        self.keep_executables(&run);
         Ok(Replayed { plan: self, objects: run.objects })
+    }
+}
+
+impl Plan {
+    /// Keeps the executables of a replay until the next one has made its own: loaders that share code between
+    /// executables of the same bytes then have it. A budget for memory would count them twice, so with one they go.
+    fn keep_executables(&self, run: &Run<'_>) {
+        if run.options.limits.memory.is_some() {
+            return;
+        }
+        let executables = run.objects.iter().filter_map(|object| match object {
+            Object::Executable(executable, _) => Some(executable.clone()),
+            _ => None,
+        });
+        let executables = executables.collect();
+        let before = {
+            let mut kept = self.executables.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *kept, executables)
+        };
+        drop(before);
     }
 }
 
 /// A replay under way.
 pub(crate) struct Run<'a> {
     plan: &'a Plan,
-    options: &'a ReplayOptions,
+    pub(crate) options: &'a ReplayOptions,
+    /// Whether each submission is waited for before the next call.
+    serial: bool,
+    /// Whether buffers are made so that a stepper can see their contents.
+    in_steps: bool,
     objects: Vec<Object>,
     timelines: Timelines,
     /// The index of the step.
     index: usize,
+    /// How many objects have ended, of those of the plan.
+    ended: usize,
     /// The signals of submissions that can end, and that no later submission waits for.
     frontier: Vec<SmallVec<[Point; 2]>>,
 }
@@ -195,12 +213,46 @@ fn not_there(expected: &str, id: u64) -> Status {
     Status::new(StatusCode::FailedPrecondition, format!("the {expected} {id} is not there"))
 }
 
+impl<'a> Run<'a> {
+    /// A replay that has not begun.
+    pub(crate) fn new(plan: &'a Plan, devices: &[Arc<dyn Device>], options: &'a ReplayOptions) -> Result<Run<'a>> {
+        let (captured, given) = (plan.devices.len(), devices.len());
+        if captured != given {
+            let message = format!("the capture has {captured} devices, and {given} are given: expected as many");
+            return Err(Status::invalid_argument(message));
+        }
+        if let Some(status) = &plan.hopeless {
+            return Err(status.clone());
+        }
+        let mut objects: Vec<Object> = Vec::new();
+        objects.resize_with(plan.places, || Object::Missing);
+        for ((device_id, allocator_id), device) in plan.devices.iter().zip(devices) {
+            let allocator = Some(Object::Allocator(device.allocator()));
+            let made = [(Some(*device_id), Some(Object::Device(device.clone()))), (*allocator_id, allocator)];
+            for (id, object) in made {
+                let place = id.and_then(|id| plan.objects.place(id)).and_then(|place| objects.get_mut(place));
+                if let (Some(place), Some(object)) = (place, object) {
+                    *place = object;
+                }
+            }
+        }
+        let (timelines, serial) = (Timelines::new(plan.places), options.serial);
+        Ok(Run { plan, options, serial, in_steps: false, objects, timelines, index: 0, ended: 0, frontier: Vec::new() })
+    }
+
+    /// The same for a stepper.
+    pub(crate) fn in_steps(self) -> Run<'a> {
+        Run { serial: true, in_steps: true, ..self }
+    }
+}
+
 impl Run<'_> {
     fn all(&mut self, watch: &mut dyn Watch) -> Result<()> {
         let plan = self.plan;
         for (index, step) in plan.steps.iter().enumerate() {
             self.index = index;
             self.step(step, watch).map_err(|status| plan.context(step, status))?;
+            self.let_go();
         }
         self.wait()
     }
@@ -233,6 +285,23 @@ impl Run<'_> {
         let bytes = buffer_to_vec(&*part, part.byte_length())?;
         let read = HostRead { record: step.ordinal, buffer: step.object, offset: range.byte_offset, bytes: &bytes };
         watch.read(&read)
+    }
+
+    /// Lets go of the objects that no later step names. What was submitted last may still be waited for.
+    fn let_go(&mut self) {
+        if !self.frontier.is_empty() || self.timelines.is_blocked() {
+            return;
+        }
+        while let Some(ending) = self.plan.endings.get(self.ended)
+            && ending.step as usize <= self.index
+        {
+            self.ended += 1;
+            let Some(place) = self.objects.get_mut(ending.place as usize) else { continue };
+            match place {
+                Object::Buffer(_) if self.options.keep_buffers => {}
+                place => std::mem::replace(place, Object::Missing).recycle(),
+            }
+        }
     }
 
     /// Waits for all submissions that can end.
@@ -268,7 +337,7 @@ impl Run<'_> {
         signals: &Elements<'_, payloads::Timepoint>,
     ) -> Result<()> {
         let missing = self.timelines.missing(waits.iter().map(|point| self.plan.point(point)));
-        if let Some(Point { semaphore, value, .. }) = missing.filter(|_| self.options.serial) {
+        if let Some(Point { semaphore, value, .. }) = missing.filter(|_| self.serial) {
             let message =
                 format!("it waits for value {value} of semaphore {semaphore}, which nothing before it signals");
             return Err(Status::new(StatusCode::FailedPrecondition, message));
@@ -291,7 +360,7 @@ impl Run<'_> {
                 }
             }
         }
-        if self.options.serial { self.wait() } else { Ok(()) }
+        if self.serial { self.wait() } else { Ok(()) }
     }
 
     /// Called before a command is recorded: it may run at once.
@@ -303,7 +372,7 @@ impl Run<'_> {
     }
 
     /// Ends what waits for points that will not come.
-    fn give_up(&mut self, status: &Status) {
+    pub(crate) fn give_up(&self, status: &Status) {
         for object in &self.objects {
             if let Object::Semaphore(semaphore) = object {
                 semaphore.fail(status.clone());
@@ -328,6 +397,13 @@ impl Run<'_> {
     pub(crate) fn made_command_buffer(&mut self, step: &Step, commands: Arc<dyn CommandBuffer>) -> Result<()> {
         let runs_at_once = commands.mode().contains(CommandBufferMode::ALLOW_INLINE_EXECUTION);
         self.made(step, Object::CommandBuffer(commands, runs_at_once))
+    }
+
+    /// Has a command buffer in place of another.
+    pub(crate) fn replace_command_buffer(&mut self, id: u64, commands: Arc<dyn CommandBuffer>) -> Result<()> {
+        let place = self.plan.objects.place(id).and_then(|place| self.objects.get_mut(place));
+        *place.ok_or_else(|| not_there("command buffer", id))? = Object::CommandBuffer(commands, false);
+        Ok(())
     }
 
     pub(crate) fn made_event(&mut self, step: &Step, event: Arc<dyn Event>) -> Result<()> {

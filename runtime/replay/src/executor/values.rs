@@ -124,7 +124,8 @@ impl Run<'_> {
         &self,
         head: &payloads::AllocatorAllocateBuffer,
     ) -> Result<BufferParams> {
-        buffer_params(head.queue_affinity, head.min_alignment, head.usage, head.r#type, head.access)
+        let params = buffer_params(head.queue_affinity, head.min_alignment, head.usage, head.r#type, head.access)?;
+        Ok(self.visible(params))
     }
 
     pub(crate) fn device_queue_alloca_params(
@@ -132,7 +133,21 @@ impl Run<'_> {
         parts: &payloads::DeviceQueueAllocaParts<'_>,
     ) -> Result<BufferParams> {
         let params = &parts.head.allocation;
-        buffer_params(params.queue_affinity, params.min_alignment, params.usage, params.r#type, params.access)
+        let params =
+            buffer_params(params.queue_affinity, params.min_alignment, params.usage, params.r#type, params.access)?;
+        Ok(self.visible(params))
+    }
+
+    /// Parameters of a buffer whose contents a stepper copies.
+    fn visible(&self, params: BufferParams) -> BufferParams {
+        match self.in_steps {
+            true => BufferParams {
+                usage: params.usage | BufferUsage::TRANSFER,
+                access: params.access | MemoryAccess::ALL,
+                ..params
+            },
+            false => params,
+        }
     }
 
     pub(crate) fn device_queue_dealloca_buffer(

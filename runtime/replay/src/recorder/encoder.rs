@@ -7,7 +7,7 @@ use vireo_core::status::{Result, Status, StatusCode};
 use vireo_hal::{self as hal, Buffer, Semaphore, SemaphoreFlags, WHOLE_BUFFER};
 use vireo_hal_observe::observe::{Called, Known, ObjectId, Reply};
 
-use super::objects::{Allocation, Objects, Recorded, object_type};
+use super::objects::{Objects, Recorded};
 use super::state::{Recording, State};
 use super::stream::{PartSource, Parts};
 use crate::generated::format::{ObjectType, RecordType};
@@ -30,7 +30,6 @@ pub(crate) struct Encoder<'a> {
     pub(super) outcome: Option<Result<Reply<'a>, &'a Status>>,
     /// The object that is called.
     object: Recorded,
-    object_type: ObjectType,
     /// The object that the call makes.
     pub(super) made: u64,
     /// The place of its record.
@@ -43,11 +42,10 @@ impl<'a> Encoder<'a> {
         recording: &'a Arc<Recording>,
         state: &'a mut State,
         called: &'a Called<'a>,
+        object: Recorded,
         outcome: Option<Result<Reply<'a>, &'a Status>>,
-    ) -> Result<Encoder<'a>> {
-        let object = state.objects.find(called.object()).ok_or_else(|| unknown(called.object()))?;
-        let object_type = object_type(called.object().kind);
-        Ok(Encoder { recording, state, called, outcome, object, object_type, made: 0, place: None })
+    ) -> Encoder<'a> {
+        Encoder { recording, state, called, outcome, object, made: 0, place: None }
     }
 
     /// The number of the object that is called.
@@ -62,7 +60,7 @@ impl<'a> Encoder<'a> {
 
     /// Records the call as one of the device.
     pub(super) fn calls_device(&mut self) {
-        (self.object.id, self.object_type) = (self.object.device, ObjectType::DEVICE);
+        (self.object.id, self.object.object_type) = (self.object.device, ObjectType::DEVICE);
     }
 
     /// The call makes an object: it gets the next number, also if the call fails.
@@ -82,7 +80,7 @@ impl<'a> Encoder<'a> {
             device_id: self.object.device,
             object_id: self.object.id,
             related_object_id: self.made,
-            object_type: self.object_type.0,
+            object_type: self.object.object_type.0,
             status_code: status,
             ..RecordHeader::default()
         }
@@ -130,14 +128,13 @@ impl<'a> Encoder<'a> {
 
     /// The number of an object.
     pub(crate) fn id<T: Known + ?Sized>(&mut self, object: &Arc<T>) -> Result<u64> {
-        let id = self.called.id(object);
-        self.state.objects.find(id).map(|recorded| recorded.id).ok_or_else(|| unknown(id))
+        let found = self.state.objects.find(self.called, object);
+        found.map(|recorded| recorded.id).ok_or_else(|| unknown(self.called.id(object)))
     }
 
     /// The number of a timeline. One that the device did not make is recorded where it occurs first.
     pub(crate) fn semaphore(&mut self, semaphore: &Arc<dyn Semaphore>) -> Result<u64> {
-        let id = self.called.id(semaphore);
-        if let Some(recorded) = self.state.objects.find(id) {
+        if let Some(recorded) = self.state.objects.find(self.called, semaphore) {
             return Ok(recorded.id);
         }
         // Calls of the object itself are not observed. A timeline that failed has no value.
@@ -160,7 +157,8 @@ impl<'a> Encoder<'a> {
             ..RecordHeader::default()
         };
         self.state.stream.append(&header, &head.to_bytes(), &[]);
-        self.state.objects.add(id, Recorded { id: made, device: self.object.device });
+        let recorded = Recorded { id: made, device: self.object.device, object_type: ObjectType::SEMAPHORE };
+        self.state.objects.add(self.called, semaphore, recorded);
         Ok(made)
     }
 
@@ -185,8 +183,8 @@ impl<'a> Encoder<'a> {
     /// before, and within the allocation afterwards.
     pub(crate) fn place(&mut self, buffer: &Arc<dyn Buffer>, reference: &mut payloads::BufferRef) -> Result<()> {
         let number = buffer.watch_slot().and_then(|slot| slot.number(&**self.recording));
-        reference.buffer_id = match number {
-            Some(number) => Allocation::of(number).id,
+        reference.buffer_id = match number.and_then(Recorded::of) {
+            Some(allocation) => allocation.id,
             None => return Err(unwatched(buffer)),
         };
         let start = buffer.byte_offset();
@@ -224,7 +222,7 @@ impl<'a> Encoder<'a> {
 }
 
 /// The failure of an object that was not recorded.
-fn unknown(id: ObjectId) -> Status {
+pub(super) fn unknown(id: ObjectId) -> Status {
     Status::unimplemented(format!("{id} was not made by a device that is recorded"))
 }
 

@@ -1,7 +1,7 @@
 //! The encoding of arguments that become a part of a payload together with fields, and of objects that calls make. The
 //! arms that are generated from `spec/replay` call it, by the names of the operation and the argument.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use vireo_core::record_file::TrailingError;
 use vireo_core::status::{Result, Status, StatusCode};
@@ -15,7 +15,7 @@ use super::bytes::BufferBytes;
 use super::convert::ToField;
 use super::encoder::Encoder;
 use super::file::{Descriptor, FileBytes, FilePolicy, FileRange, FileReference};
-use super::objects::{Allocation, Recorded};
+use super::objects::{Recorded, object_type};
 use super::stream::{PartSource, Parts};
 use crate::generated::format::FileReferenceType;
 use crate::generated::operations::operation;
@@ -41,15 +41,18 @@ impl PartSource for MaybeBytes {
 
 impl Encoder<'_> {
     /// Notes an object that the call made.
-    pub(crate) fn made_object<T: Known + ?Sized>(&mut self, object: &Arc<T>) -> Result<()> {
-        let (id, recorded) = (self.called.id(object), Recorded { id: self.made, device: self.device() });
-        self.objects().add(id, recorded);
+    pub(crate) fn made_object<T: Known + ?Sized>(&mut self, object: &Arc<T>) -> Result<()>
+    where
+        Weak<T>: Send,
+    {
+        let recorded = Recorded { id: self.made, device: self.device(), object_type: const { object_type(T::NAME) } };
+        self.state.objects.add(self.called, object, recorded);
         Ok(())
     }
 
     /// Notes a buffer that the call made.
     pub(crate) fn made_buffer(&mut self, buffer: &Arc<dyn Buffer>) -> Result<()> {
-        self.recording.watch(buffer, Allocation { id: self.made, device: self.device() })
+        self.recording.watch(buffer, Recorded::buffer(self.made, self.device()))
     }
 
     /// `source` of an update.
@@ -117,8 +120,8 @@ impl Encoder<'_> {
                 match policy {
                     FilePolicy::CaptureAll => Ok(FileReference::Bytes(descriptor.bytes)),
                     FilePolicy::CaptureRanges => {
-                        let made = self.made;
-                        self.objects().add_file(made, descriptor.bytes);
+                        let file = self.called.id(file);
+                        self.objects().add_file(file, descriptor.bytes);
                         Ok(FileReference::Path(descriptor.path))
                     }
                     FilePolicy::Reference | FilePolicy::Fail => {
@@ -143,7 +146,7 @@ impl Encoder<'_> {
         };
         let left = target_buffer.byte_length().saturating_sub(*target_offset);
         let (offset, length) = (*source_offset, (*length).min(left));
-        let bytes = self.state.objects.file(head.source_file_id);
+        let bytes = self.state.objects.file(self.called.id(file));
         Ok(bytes.map_or_else(FileRange::default, |bytes| FileBytes::range(bytes, offset, length)))
     }
 
@@ -154,8 +157,8 @@ impl Encoder<'_> {
     ) -> Result<Vec<u8>> {
         let Some(Ok(Reply::ExecutableCachePrepareExecutable(executable))) = self.outcome else { return Ok(Vec::new()) };
         let (metadata, functions) = metadata(&self.called.unwrapped(executable))?;
-        let made = self.made;
-        self.objects().add_functions(made, functions);
+        let executable = self.called.id(executable);
+        self.objects().add_functions(executable, functions);
         Ok(metadata)
     }
 

@@ -1,15 +1,17 @@
 //! The observer of recorded devices ([`RecordingObserver`]): when a call becomes a record.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use vireo_core::status::{Result, Status};
-use vireo_hal_observe::observe::{Call, Called, ObjectId, Observer, Reply};
+use vireo_hal::{Executable, File};
+use vireo_hal_observe::observe::{Call, Called, Known as _, ObjectId, Observer, Reply};
 
 use super::arms;
-use super::encoder::Encoder;
+use super::encoder::{Encoder, unknown};
 use super::file::{self, FilePolicy};
-use super::objects::{Allocation, Recorded, object_type};
-use super::state::{Pending, Recording};
+use super::objects::{Recorded, object_type};
+use super::state::Recording;
 use crate::generated::format::ObjectType;
 
 /// The observer of the devices of a recording.
@@ -20,11 +22,15 @@ impl RecordingObserver {
     /// Records a call, and returns the object that it makes.
     fn record(&self, called: &Called<'_>, outcome: Option<Result<Reply<'_>, &Status>>) {
         let recording = &self.0;
-        let mut state = recording.lock();
-        if !is_recorded(called.object()) {
+        let Some(object) = Recorded::of(called.note().load(Ordering::Relaxed)) else {
+            if is_recorded(called.object()) {
+                recording.lock().stream.fail(unknown(called.object()).context(called.name()));
+            }
             return;
-        }
-        let recorded = Encoder::new(recording, &mut state, called, outcome).and_then(|mut encoder| {
+        };
+        let mut state = recording.lock();
+        let recorded = (|| {
+            let mut encoder = Encoder::new(recording, &mut state, called, object, outcome);
             if arms::makes(called.call()) {
                 encoder.makes();
             }
@@ -42,12 +48,10 @@ impl RecordingObserver {
                 arms::made(&reply, &mut encoder)?;
             }
             Ok((encoder.place, encoder.made))
-        });
+        })();
         match recorded {
-            Ok((Some(place), made)) if outcome.is_none() => {
-                state.pending.push(Pending { call: called.number(), place, made });
-            }
-            Ok(_) => {}
+            Ok((Some(place), made)) => called.kept().set([place, made]),
+            Ok((None, _)) => {}
             Err(status) => state.stream.fail(status.context(called.name())),
         }
     }
@@ -55,16 +59,17 @@ impl RecordingObserver {
     /// A call that was recorded before has returned.
     fn ended(&self, called: &Called<'_>, outcome: Result<Reply<'_>, &Status>) {
         let recording = &self.0;
-        let mut state = recording.lock();
-        let index = state.pending.iter().rposition(|pending| pending.call == called.number());
-        let Some(index) = index else { return };
-        let Pending { place, made, .. } = state.pending.swap_remove(index);
+        // A record begins after the header of the file.
+        let [place, made] = called.kept().get();
+        if place == 0 {
+            return;
+        }
         match outcome {
-            Err(status) => state.stream.set_status(place, status.code()),
+            Err(status) => recording.lock().stream.set_status(place, status.code()),
             Ok(Reply::DeviceQueueAlloca(buffer)) => {
-                let device = state.objects.find(called.object()).map_or(0, |device| device.id);
-                if let Err(status) = recording.watch(buffer, Allocation { id: made, device }) {
-                    state.stream.fail(status.context(called.name()));
+                let device = Recorded::of(called.note().load(Ordering::Relaxed)).map_or(0, |device| device.id);
+                if let Err(status) = recording.watch(buffer, Recorded::buffer(made, device)) {
+                    recording.lock().stream.fail(status.context(called.name()));
                 }
             }
             Ok(_) => {}
@@ -130,20 +135,22 @@ impl Observer for RecordingObserver {
     }
 
     fn dropped(&self, object: ObjectId) {
-        self.0.lock().objects.remove(object);
+        // Of others there is no more than what their wrapper notes.
+        if [<dyn Executable>::NAME, <dyn File>::NAME].contains(&object.kind) {
+            self.0.lock().objects.remove(object);
+        }
     }
 }
 
 impl Recording {
-    /// Gives another allocator of a device the number of the first.
+    /// Gives an allocator of a device the number of the one that was recorded with it.
     fn note_allocator(&self, called: &Called<'_>, allocator: &Arc<dyn vireo_hal::Allocator>) {
-        let id = called.id(allocator);
-        let mut state = self.lock();
-        if state.objects.find(id).is_none()
-            && let Some(device) = state.objects.find(called.object())
-        {
+        let number = called.note().load(Ordering::Relaxed);
+        if let (Some(note), Some(device)) = (called.note_of(allocator), Recorded::of(number)) {
             // The allocator of a device follows it in the capture.
-            state.objects.add(id, Recorded { id: device.id + 1, device: device.id });
+            let object_type = ObjectType::ALLOCATOR;
+            let allocator = Recorded { id: device.id + 1, device: device.id, object_type };
+            note.store(allocator.number(), Ordering::Relaxed);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The state of a recording ([`Recording`]), and the records that it makes under its lock.
 
 use std::fmt;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use vireo_core::status::{Result, Status};
@@ -8,7 +9,7 @@ use vireo_hal::{Buffer, Device, MemoryAccess, check_range};
 use vireo_hal_observe::observe::Observation;
 
 use super::bytes::BufferBytes;
-use super::objects::{Allocation, Objects, Recorded};
+use super::objects::{Objects, Recorded};
 use super::options::RecorderOptions;
 use super::stream::{CaptureFile, PartSource, Stream};
 use super::writes::Writes;
@@ -32,22 +33,13 @@ pub(crate) struct Recording {
 pub(crate) struct State {
     pub(super) stream: Stream,
     pub(super) objects: Objects,
-    /// Operations of queues that have begun and not returned.
-    pub(super) pending: Vec<Pending>,
-}
-
-/// The record of a call that has not returned.
-pub(crate) struct Pending {
-    pub(super) call: u64,
-    pub(super) place: u64,
-    pub(super) made: u64,
 }
 
 impl Recording {
     pub(super) fn new(file: Box<dyn CaptureFile>, options: RecorderOptions) -> Result<Arc<Recording>> {
         let mut stream = Stream::new(file)?;
         stream.append(&RecordHeader { record_type: RecordType::SESSION.0, ..RecordHeader::default() }, &[], &[]);
-        let state = State { stream, objects: Objects::new(), pending: Vec::new() };
+        let state = State { stream, objects: Objects::default() };
         Ok(Arc::new(Recording { options, state: Mutex::new(state), writes: Writes::default() }))
     }
 
@@ -63,16 +55,17 @@ impl Recording {
         device: &Arc<dyn Device>,
     ) -> Result<Arc<dyn Device>> {
         let observed = observation.device(device);
-        let (id, allocator) = (observation.id(&observed), observation.id(&device.allocator()));
+        let note = observation.note(&observed).ok_or_else(|| Status::internal("a device is not observed"))?;
         let mut state = self.lock();
-        if state.objects.find(id).is_some() {
+        if note.load(Ordering::Relaxed) != 0 {
             return Err(Status::failed_precondition(format!("{} is recorded already", device.id())));
         }
-        let device = state.objects.next();
-        let parts =
-            [(id, 0, device, ObjectType::DEVICE), (allocator, device, state.objects.next(), ObjectType::ALLOCATOR)];
-        for (id, owner, number, object_type) in parts {
-            state.objects.add(id, Recorded { id: number, device });
+        let (device, allocator) = (state.objects.next(), state.objects.next());
+        let recorded = Recorded { id: device, device, object_type: ObjectType::DEVICE };
+        note.store(recorded.number(), Ordering::Relaxed);
+        for (owner, number, object_type) in
+            [(0, device, ObjectType::DEVICE), (device, allocator, ObjectType::ALLOCATOR)]
+        {
             let header = RecordHeader {
                 record_type: RecordType::OBJECT.0,
                 device_id: owner,
@@ -97,7 +90,9 @@ impl Recording {
         };
         let mut state = self.lock();
         state.stream.append(&header, &head.to_bytes(), &[&name]);
-        state.stream.flush_sometimes();
+        if !begins {
+            state.stream.flush_sometimes();
+        }
     }
 
     /// Notes that the host reads a range, and the bytes that it has.
@@ -117,7 +112,7 @@ impl Recording {
             digest = fnv1a(digest, piece);
             Ok(())
         })?;
-        let Allocation { device, id } = Allocation::of(number);
+        let Some(Recorded { device, id, .. }) = Recorded::of(number) else { return Ok(()) };
         let byte_offset = buffer.byte_offset() + offset;
         let range = BufferRange {
             byte_offset,

@@ -9,7 +9,7 @@ use vireo_hal_observe::observe::Called;
 
 use super::arms;
 use super::bytes::MappedBytes;
-use super::objects::Allocation;
+use super::objects::Recorded;
 use super::state::Recording;
 use super::writes::{BLOCK, PATIENCE, Persistent, Shadow, contents, digests, lock};
 use crate::generated::format::{ObjectType, RecordType};
@@ -33,7 +33,7 @@ impl MappingWatcher for Recording {
 
 impl Recording {
     /// Watches what the host writes to a buffer.
-    pub(super) fn watch(self: &Arc<Self>, buffer: &Arc<dyn Buffer>, allocation: Allocation) -> Result<()> {
+    pub(super) fn watch(self: &Arc<Self>, buffer: &Arc<dyn Buffer>, allocation: Recorded) -> Result<()> {
         let slot = buffer.watch_slot().ok_or_else(|| {
             Status::new(StatusCode::Unimplemented, format!("{buffer:?} cannot be watched: it has no slot for that"))
         })?;
@@ -51,7 +51,7 @@ impl Recording {
             memory_access: MemoryAccess::DISCARD_WRITE.bits(),
             ..BufferRangeData::default()
         };
-        let allocation = Allocation::of(allocation);
+        let Some(allocation) = Recorded::of(allocation) else { return };
         let header = RecordHeader {
             record_type: RecordType::OPERATION.0,
             payload_type: payload_type::BUFFER_RANGE_DATA,
@@ -126,7 +126,7 @@ impl Recording {
         match missed {
             None => Ok(()),
             Some((number, offset)) => {
-                let id = Allocation::of(number).id;
+                let id = Recorded::of(number).map_or(0, |allocation| allocation.id);
                 let message = format!("the host wrote to byte {offset} of buffer {id}, and no mapping told of it");
                 let status = Status::new(StatusCode::DataLoss, message).context(called.name());
                 self.lock().stream.fail(status.clone());

@@ -23,7 +23,6 @@ const NOT_READ: &[(&str, &str)] = &[
         "PoolAcquireFlags::WAIT_FRONTIER_TAINTED",
         "told by pools of other libraries; every frontier is waited for in full",
     ),
-    ("MemoryAccess::DISCARD", "a permission: what is written over may be read all the same"),
     (
         "BufferUsage::DISPATCH_UNIFORM_READ",
         "checked as a part of `DISPATCH_STORAGE`, which kernels need of any binding",

@@ -67,20 +67,20 @@ struct Constants {
 }
 
 impl VmvxExecutable {
-    /// Prepares the kernels of a module that imports `vmvx`.
+    /// Prepares the kernels of a module that imports `vmvx`, after which it is linked.
     pub(super) fn new(
-        vmvx: Module,
-        module: Module,
+        linked: LinkedModules,
         constants: &[u32],
         limits: Limits,
         progress: Option<&dyn Progress>,
         charge: Charge,
     ) -> Result<VmvxExecutable> {
+        let module = linked.modules().get(OWN_MODULE).ok_or_else(|| Status::internal("no kernels are linked"))?;
         let name = module.name().to_string();
         // All exports but those that the runtime itself calls; kernels may have other reserved names.
         let is_kernel = |export: &ExportInfo<'_>| ![INITIALIZER, DEINITIALIZER, SET_CONSTANTS].contains(&export.name);
         let exports = module.all_exports().filter(is_kernel);
-        let kernels = exports.map(|export| kernel(&module, &export)).collect::<Result<_>>()?;
+        let kernels = exports.map(|export| kernel(module, &export)).collect::<Result<_>>()?;
         let setter = module.exports_named(SET_CONSTANTS).next();
         if let Some(setter) = setter.as_ref().filter(|setter| setter.convention.to_string() != SET_CONSTANTS_CONVENTION)
         {
@@ -96,7 +96,6 @@ impl VmvxExecutable {
         }
         let constants = Constants { values: constants.into(), setter: setter.map(|setter| setter.ordinal) };
         let compiles = limits.tier == Tier::Compiled;
-        let linked = LinkedModules::new([vmvx, module])?;
         let first = linked.context(limits.clone())?;
         if compiles {
             match progress {
@@ -111,6 +110,16 @@ impl VmvxExecutable {
         contexts[own_shard()] = Padded(Mutex::new(Some(constants.kernel_context(first)?)));
         let spare = Mutex::default();
         Ok(VmvxExecutable { name, kernels, constants, linked, limits, contexts, spare, _charge: charge })
+    }
+
+    /// The modules that are linked.
+    pub(super) fn linked(&self) -> &LinkedModules {
+        &self.linked
+    }
+
+    /// The bytes that it was made of.
+    pub(super) fn bytes(&self) -> Option<&[u8]> {
+        Some(self.linked.modules().get(OWN_MODULE)?.archive()?.bytes())
     }
 
     /// The machine code that its functions have so far, and which ones the interpreter runs.

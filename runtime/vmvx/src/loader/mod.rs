@@ -7,12 +7,14 @@
 mod executable;
 mod kernel_context;
 mod loaded_kernels;
+mod shared_modules;
 
 use std::sync::Arc;
 
 pub use executable::VmvxExecutable;
 pub use loaded_kernels::LoadedKernels;
 
+use self::shared_modules::SharedModules;
 use crate::VmvxModule;
 use crate::background;
 use crate::hal::ExecutableFormat;
@@ -20,7 +22,7 @@ use crate::hal::{Executable, ExecutableCachingMode, ExecutableLoader, Progress, 
 use crate::limits::Charge;
 use crate::limits::{DispatchMode, Limits, Tier};
 use crate::status::Result;
-use crate::vm::Module;
+use crate::vm::{LinkedModules, Module};
 use crate::vmfb::Archive;
 use vireo_vm::interp::CodeShape;
 
@@ -38,6 +40,8 @@ pub struct VmvxLoader {
     progress: Option<Arc<dyn Progress>>,
     /// The list that each executable is added to.
     loaded: Option<Arc<LoadedKernels>>,
+    /// Modules that executables of the same bytes share.
+    shared: SharedModules,
 }
 
 impl VmvxLoader {
@@ -72,6 +76,19 @@ impl VmvxLoader {
     }
 }
 
+impl VmvxLoader {
+    /// Verifies a module, and links it.
+    fn linked(&self, data: &[u8]) -> Result<LinkedModules> {
+        let archive = Archive::from_bytes(data)?;
+        let mut module = match self.progress.as_deref() {
+            Some(progress) => Module::from_archive_with(archive, report_count(progress))?,
+            None => Module::from_archive(archive)?,
+        };
+        module.set_code_shape(CodeShape::KERNELS);
+        LinkedModules::new([Module::native_shared(self.module.clone())?, module])
+    }
+}
+
 impl ExecutableLoader for VmvxLoader {
     fn infer_format(&self, _caching_mode: ExecutableCachingMode, data: &[u8]) -> Result<String> {
         Archive::from_bytes(data)?;
@@ -89,7 +106,6 @@ impl ExecutableLoader for VmvxLoader {
         data: &[u8],
         constants: &[u32],
     ) -> Result<Arc<dyn Executable>> {
-        let vmvx = Module::native_shared(self.module.clone())?;
         let mut limits = self.limits.clone();
         limits.tier = match limits.tier {
             Tier::Auto if Tier::Compiled.check().is_ok() => {
@@ -106,19 +122,14 @@ impl ExecutableLoader for VmvxLoader {
         };
         let charge = Charge::of_call(MEMORY_PER_BYTE * data.len() as u64, "an executable")?;
         let progress = self.progress.as_deref();
-        let verify = |archive| match progress {
-            Some(progress) => Module::from_archive_with(archive, report_count(progress)),
-            None => Module::from_archive(archive),
-        };
-        let executable = Archive::from_bytes(data)
-            .and_then(verify)
-            .map(|mut module| {
-                module.set_code_shape(CodeShape::KERNELS);
-                module
-            })
-            .and_then(|module| VmvxExecutable::new(vmvx, module, constants, limits, progress, charge))
+        // A loader with progress shows that of each executable.
+        let shared = if progress.is_none() { self.shared.find(data) } else { None };
+        let executable = shared
+            .map_or_else(|| self.linked(data), Ok)
+            .and_then(|linked| VmvxExecutable::new(linked, constants, limits, progress, charge))
             .map_err(|status| status.context(format!("executable `{format}`")))?;
         let executable = Arc::new(executable);
+        self.shared.add(&executable);
         if let Some(loaded) = &self.loaded {
             loaded.add(&executable);
         }

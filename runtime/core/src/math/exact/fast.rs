@@ -45,21 +45,95 @@ pub fn exp2(x: f64) -> Option<f64> {
     power_and(shifted, r * LN_2, 0.0)
 }
 
+/// e to the power of x, less one, for x from -37 to 700 and of a magnitude from 2^-40 on.
+#[inline]
+pub fn expm1(x: f64) -> Option<f64> {
+    let size = x.abs();
+    if !(-37.0..=700.0).contains(&x) || size < 1.0 / (1u64 << 40) as f64 {
+        return None;
+    }
+    if size <= 0.25 {
+        return expm1_near_zero(x);
+    }
+    let shifted = x * (256.0 * LOG2_E) + ROUND;
+    let multiple = shifted - ROUND;
+    // As for `exp`.
+    let (power, low) = mantissa(shifted, x - multiple * FAST_LN_2_OVER_256[0], multiple * -FAST_LN_2_OVER_256[1]);
+    let scale = f64::from_bits(1.0_f64.to_bits().wrapping_add(exponent(shifted)));
+    // The power of two, from 2^-54 to 2^1010, makes no product subnormal, so they are exact. So is the sum of `high`
+    // and `lost`.
+    let power = power * scale;
+    let high = power - 1.0;
+    let one = high - power;
+    let lost = (power - (high - one)) - (1.0 + one);
+    // One more sum than `power_and` has, and room for another one.
+    nearest(high, lost + low * scale, (EXP_ERROR + 0.75 / (1u64 << 60) as f64) * scale)
+}
+
+/// exp(x) - 1 for |x| up to 1/4.
+#[inline(always)]
+fn expm1_near_zero(x: f64) -> Option<f64> {
+    let upper = f64::from_bits(x.to_bits() & (u64::MAX << 27));
+    // x^2 / 2 is the sum of these, and the first is exact.
+    let half = 0.5 * upper * upper;
+    let half_low = 0.5 * (x - upper) * (x + upper);
+    let high = x + half;
+    let low = (x - high) + half;
+    // exp(x) - 1 - x - x^2 / 2, without x^15 / 15! and later terms, which are below 2^-68 of the result.
+    let x2 = x * x;
+    let x3 = x2 * x;
+    let x4 = x2 * x2;
+    let terms = |first: usize| {
+        let [a, b, c, d] = std::array::from_fn(|term| FACTORIALS[first + term]);
+        (a + x * b) + x2 * (c + x * d)
+    };
+    let rest = x3 * (terms(0) + x4 * (terms(4) + x4 * terms(8)));
+    // Eight products and sums are off by 2^-53 of the rest each, which is less than 0.18 x^3; what comes before it is
+    // off by less than 2^-64 of the result.
+    nearest(high, low + (rest + half_low), x3.abs() * f64::EPSILON + high.abs() * (1.0 / (1u64 << 63) as f64))
+}
+
+/// 1 / n! for n from 3.
+const FACTORIALS: [f64; 12] = {
+    let (mut all, mut factorial, mut at) = ([0.0; 12], 2.0, 0);
+    while at < all.len() {
+        // Exact: 14! has 37 bits.
+        factorial *= (at + 3) as f64;
+        all[at] = 1.0 / factorial;
+        at += 1;
+    }
+    all
+};
+
 /// The power of two by the integer in `shifted` divided by 256, times exp(r + r_low).
 #[inline(always)]
 fn power_and(shifted: f64, r: f64, r_low: f64) -> Option<f64> {
+    let (power, low) = mantissa(shifted, r, r_low);
+    let mantissa = nearest(power, low, EXP_ERROR)?;
+    Some(f64::from_bits(mantissa.to_bits().wrapping_add(exponent(shifted))))
+}
+
+/// The error of [`mantissa`], with that of sums with it.
+const EXP_ERROR: f64 = 1.5 / (1u64 << 60) as f64;
+
+/// The power of two by the fraction of the integer in `shifted` divided by 256, times exp(r + r_low), as two floats.
+#[inline(always)]
+fn mantissa(shifted: f64, r: f64, r_low: f64) -> (f64, f64) {
     // exp(t) - 1 - t, without t^7 / 5040 and later terms, which are below 2^-78.
     let t = r + r_low;
     let t2 = t * t;
     let rest = t2 * ((0.5 + t * (1.0 / 6.0)) + t2 * ((1.0 / 24.0 + t * (1.0 / 120.0)) + t2 * (1.0 / 720.0)));
     let rest = r + (rest + r_low);
     let [power, power_low] = FAST_EXP2[(shifted.to_bits() & 0xFF) as usize];
-    let low = power_low + power * rest;
     // The errors of r, of the sum with it (both times a power below 2), of the product, of the sum of `low` and of that
     // with the error are 2^-62 each at most; all else is below 2^-66.
-    let mantissa = nearest(power, low, 1.5 / (1u64 << 60) as f64)?;
-    let exponent = (shifted.to_bits() as i64) << (MANTISSA_BITS - 8) >> MANTISSA_BITS << MANTISSA_BITS;
-    Some(f64::from_bits(mantissa.to_bits().wrapping_add(exponent as u64)))
+    (power, power_low + power * rest)
+}
+
+/// The whole part of the integer in `shifted` divided by 256, as it is added to the bits of a float.
+#[inline(always)]
+fn exponent(shifted: f64) -> u64 {
+    ((shifted.to_bits() as i64) << (MANTISSA_BITS - 8) >> MANTISSA_BITS << MANTISSA_BITS) as u64
 }
 
 /// For x above 0 that is not subnormal.
@@ -79,6 +153,23 @@ pub fn log2(x: f64) -> Option<f64> {
 #[inline]
 pub fn log10(x: f64) -> Option<f64> {
     log_parts(x)?.times(FAST_LOG10_E)
+}
+
+/// The logarithm of 1 + x, for x above -1 of a magnitude from 2^-40 on.
+#[inline]
+pub fn log1p(x: f64) -> Option<f64> {
+    if x.abs() < 1.0 / (1u64 << 8) as f64 {
+        let Parts { high, low, error } = log_near_one(x)?;
+        return nearest(high, low, error);
+    }
+    // The sum of `sum` and `lost` is 1 + x.
+    let sum = 1.0 + x;
+    let one = sum - x;
+    let lost = (x - (sum - one)) + (1.0 - one);
+    let Parts { high, low, error } = log_parts(sum)?;
+    // The logarithm of 1 + t is t, without t^2 / 2, which is below 2^-107, where the result is above 2^-9. The sum with
+    // it is off as the others are.
+    nearest(high, low + lost / sum, error + error * 0.25)
 }
 
 /// A number that is at most `error` away from `high + low`.

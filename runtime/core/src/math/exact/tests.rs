@@ -34,6 +34,13 @@ fn floats_decide_nearly_always_and_as_integers_do() {
             check("exp2", x, fast::exp2(x), functions::exp2::<4>(Real::float(x)).round_exact());
             check("exp", x, fast::exp(x), functions::exp::<4>(Real::float(x)).round_exact());
         }
+        let small = (random - 0.5) * (1.0 / 64.0);
+        for x in [random - 0.5, small, 4.0 * random - 2.0, 736.0 * random - 36.0, 1.0 / random] {
+            check("expm1", x, fast::expm1(x), functions::expm1::<4>(Real::float(x)).round_exact());
+        }
+        for x in [random - 1.0, small, 4.0 * random, 1.0 / random, 1e300 * random] {
+            check("log1p", x, fast::log1p(x), functions::log1p::<4>(Real::float(x)).round_exact());
+        }
     }
     assert!(undecided < decided / 20, "{undecided} of {decided}");
     assert_eq!((fast::exp(709.0), fast::exp(-720.0), fast::log(1e-310), fast::log(f64::NAN)), (None, None, None, None));

@@ -34,9 +34,9 @@ const MAX_ITERATIONS: u64 = 1 << 14;
 const MAX_STEPS: u64 = 1 << 24;
 /// Most loops around.
 const MAX_LEVELS: usize = 4;
-/// Most vectors of an iteration, and of one with loops inside.
-const VECTORS: usize = 4;
-const VECTORS_AROUND_LOOPS: usize = 2;
+/// Most vectors of an iteration: without steps to count, it has little else to do, and more of them would take longer
+/// to compile.
+const VECTORS: usize = 2;
 
 /// A loop around the candidate that becomes one with it.
 struct Level {
@@ -210,8 +210,7 @@ fn make(graph: &mut Graph, (levels, rows): (&[Level], &Rows), candidate: &Candid
 
     note(graph, &candidate.nest, Decision::Collapsed { loops: levels.len(), iterations: all });
     let collapsed = Candidate::new(graph, preheader, candidate.largest).ok()?;
-    let vectors = if candidate.nest.is_outer() { VECTORS_AROUND_LOOPS } else { VECTORS };
-    vectorise(graph, &collapsed, Surroundings::Jammed { vectors }, None)?;
+    vectorise(graph, &collapsed, Surroundings::Jammed { vectors: VECTORS }, None)?;
     guard(graph, outer, checks, enter);
     Some(())
 }

@@ -1,6 +1,6 @@
 //! The sequence of vector loops that comes before a scalar loop, with its guards.
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::candidate::{Candidate, Remainder, has_rows, iterations, note};
 use super::factor::{Factor, Surroundings};
@@ -16,40 +16,61 @@ use crate::ir::types::Width;
 
 /// Most nodes of a loop that is unrolled to several vectors.
 const MAX_UNROLLED_NODES: usize = 100;
+/// Most vectors of an iteration of a vector loop, if no loop around has made it: four chains of sums keep all units
+/// busy.
+const MOST_VECTORS: usize = 4;
 
-/// The factors of the vector loops for a loop, of several vectors if it is `unrolled`, and with lanes of 8 bits first
-/// if it `has_bytes`. Each does what the ones before have left; if there are `masks`, for vectors of at least so many
-/// lanes, nothing is left after the last one. Those that would not run are left out if the number of `iterations` is
-/// known. Gives also whether iterations may be left after all of them.
-fn factors(
+/// The vectors that a loop may have.
+#[derive(Clone, Copy)]
+struct Vectors {
     largest: Width,
-    (unrolled, has_bytes): (bool, bool),
+    /// Several of them in an iteration of a vector loop.
+    are_many: bool,
+    /// With lanes of 8 bits, first.
+    are_bytes: bool,
+    /// Of at least so many lanes there may be one with a mask, at the end.
     masks: Option<Width>,
-    surroundings: Surroundings,
-    iterations: Option<u64>,
-) -> (SmallVec<[Factor; 4]>, bool) {
+    /// Each iteration takes so long that two vectors are worth a loop of their own where four are too many.
+    is_outer: bool,
+}
+
+/// The factors of the vector loops for a loop. Each does what the ones before have left; if there are masks, nothing is
+/// left after the last one. Those that would not run are left out if the number of `iterations` is known, and what the
+/// largest ones leave is one loop then. Gives also whether iterations may be left after all of them.
+fn factors(of: Vectors, surroundings: Surroundings, iterations: Option<u64>) -> (SmallVec<[Factor; 4]>, bool) {
+    let Vectors { largest, are_many, are_bytes, masks, is_outer } = of;
     let smallest = largest.min(Width::Eight);
     let (half, whole) = (Width::SixteenBytes, Width::ThirtyTwoBytes);
-    let all: &[(Width, usize)] = match surroundings {
+    let full = iterations.map(|iterations| (iterations / largest.lanes()) as usize);
+    let mut all: SmallVec<[(Width, usize); 4]> = match (surroundings, full) {
         // More vectors would be more iterations than guards allow for.
-        Surroundings::Unknown if has_bytes && unrolled => &[(whole, 2), (whole, 1), (half, 1), (smallest, 1)],
-        Surroundings::Unknown if has_bytes => &[(whole, 1), (half, 1), (smallest, 1)],
-        // A vector depends on that of the iteration before, but not on the others: two are no worse than one that is
-        // twice as long.
-        Surroundings::Unknown if unrolled => &[(largest, 4), (largest, 2), (smallest, 2), (smallest, 1)],
-        Surroundings::Unknown => &[(largest, 1), (smallest, 1)],
-        // The rows do not depend on each other.
-        Surroundings::Jammed { vectors } => &[(largest, vectors), (largest, 1), (smallest, 1)],
-    };
-    let factor = |width, vectors| Factor { width, vectors, is_masked: false };
-    let mut factors: SmallVec<[Factor; 4]> = all.iter().map(|(width, vectors)| factor(*width, *vectors)).collect();
-    if masks.is_some() {
-        // One vector with a mask takes as long as one without. Bytes leave less than one.
-        factors.retain(|factor| factor.width == largest || factor.width.has_bytes());
-        if !has_bytes {
-            factors.push(factor(largest, 1));
+        (Surroundings::Unknown, _) if are_bytes && are_many => smallvec![(whole, 2), (whole, 1), (half, 1)],
+        (Surroundings::Unknown, _) if are_bytes => smallvec![(whole, 1), (half, 1)],
+        (Surroundings::Unknown, Some(full)) if are_many => {
+            smallvec![(largest, full.min(MOST_VECTORS)), (largest, full % MOST_VECTORS)]
         }
+        // A vector depends on that of the iteration before, but not on the others: two are no worse than one that is
+        // twice as long. One with a mask makes up for loops of two.
+        (Surroundings::Unknown, None) if are_many && masks.is_some() && !is_outer => {
+            smallvec![(largest, MOST_VECTORS)]
+        }
+        (Surroundings::Unknown, None) if are_many => smallvec![(largest, MOST_VECTORS), (largest, 2)],
+        (Surroundings::Unknown, _) => smallvec![(largest, 1)],
+        // The rows do not depend on each other.
+        (Surroundings::Jammed { vectors }, _) => smallvec![(largest, vectors), (largest, 1)],
+    };
+    match masks {
+        // One vector with a mask takes as long as one without. Bytes leave less than one.
+        Some(_) if are_bytes => {}
+        Some(_) => all.push((largest, 1)),
+        None if are_many && smallest < largest && matches!(surroundings, Surroundings::Unknown) && !are_bytes => {
+            all.extend([(smallest, 2), (smallest, 1)]);
+        }
+        None => all.push((smallest, 1)),
     }
+    let factor = |width, vectors| Factor { width, vectors, is_masked: false };
+    let all = all.into_iter().filter(|(_, vectors)| *vectors > 0);
+    let mut factors: SmallVec<[Factor; 4]> = all.map(|(width, vectors)| factor(width, vectors)).collect();
     factors.dedup();
     let mut left = iterations;
     if let Some(left) = &mut left {
@@ -126,7 +147,9 @@ fn make(graph: &mut Graph, candidate: &Candidate, surroundings: Surroundings, us
     let has_rows = has_rows(graph, nest, shapes);
     let unrolled = *nodes <= MAX_UNROLLED_NODES && !shapes.sequential && !has_rows;
     let surroundings = if has_rows { surroundings.with_one_vector() } else { surroundings };
-    let (factors, leaves_some) = factors(largest, (unrolled, shapes.bytes.is_some()), masks, surroundings, iterations);
+    let (are_many, are_bytes, is_outer) = (unrolled, shapes.bytes.is_some(), nest.is_outer());
+    let vectors = Vectors { largest, are_many, are_bytes, masks, is_outer };
+    let (factors, leaves_some) = factors(vectors, surroundings, iterations);
     if factors.is_empty() {
         return None;
     }
@@ -193,8 +216,12 @@ fn remove_blocks(graph: &mut Graph, dead: &BlockSet) {
 mod tests {
     use super::*;
 
-    fn iterations_of(largest: Width, unrolled: bool, iterations: Option<u64>) -> Vec<u64> {
-        let factors = factors(largest, (unrolled, false), None, Surroundings::Unknown, iterations).0;
+    fn vectors(largest: Width, are_many: bool, masks: Option<Width>) -> Vectors {
+        Vectors { largest, are_many, are_bytes: false, masks, is_outer: false }
+    }
+
+    fn iterations_of(largest: Width, are_many: bool, iterations: Option<u64>) -> Vec<u64> {
+        let factors = factors(vectors(largest, are_many, None), Surroundings::Unknown, iterations).0;
         factors.into_iter().map(Factor::iterations).collect()
     }
 
@@ -203,7 +230,7 @@ mod tests {
         let (eight, sixteen) = (Width::Eight, Width::Sixteen);
         let factors = |largest, least, iterations| {
             let (factors, leaves_some) =
-                factors(largest, (true, false), Some(least), Surroundings::Unknown, iterations);
+                factors(vectors(largest, true, Some(least)), Surroundings::Unknown, iterations);
             assert!(!leaves_some);
             let text = factors.iter().map(|factor| {
                 let mask = if factor.is_masked { "m" } else { "" };
@@ -213,17 +240,17 @@ mod tests {
         };
         assert_eq!(
             (factors(sixteen, eight, None), factors(eight, eight, None)),
-            ("64 32 16 16m".into(), "32 16 8 8m".into())
+            ("64 16 16m".into(), "32 8 8m".into())
         );
         let known = [(14, "16m"), (5, "8m"), (8, "8"), (16, "16"), (24, "16 8"), (28, "16 16m"), (111, "64 32 16m")];
         for (iterations, expected) in known {
             assert_eq!(factors(sixteen, eight, Some(iterations)), expected, "{iterations} iterations");
         }
-        assert_eq!((factors(eight, eight, Some(14)), factors(eight, eight, Some(24))), ("8 8m".into(), "16 8".into()));
+        assert_eq!((factors(eight, eight, Some(14)), factors(eight, eight, Some(24))), ("8 8m".into(), "24".into()));
         let four = Width::Four;
         assert_eq!(
             (factors(four, four, None), factors(four, four, Some(14)), factors(four, four, Some(3))),
-            ("16 8 4 4m".into(), "8 4 4m".into(), "4m".into())
+            ("16 4 4m".into(), "12 4m".into(), "4m".into())
         );
         // Eight lanes may have no masks.
         assert_eq!(
@@ -233,8 +260,15 @@ mod tests {
     }
 
     #[test]
+    fn two_vectors_of_long_iterations_have_a_loop() {
+        let of = Vectors { is_outer: true, ..vectors(Width::Eight, true, Some(Width::Eight)) };
+        let all: Vec<u64> = factors(of, Surroundings::Unknown, None).0.into_iter().map(Factor::iterations).collect();
+        assert_eq!(all, [32, 16, 8, 8]);
+    }
+
+    #[test]
     fn what_is_left_is_known() {
-        let leaves_some = |iterations| factors(Width::Eight, (true, false), None, Surroundings::Unknown, iterations).1;
+        let leaves_some = |iterations| factors(vectors(Width::Eight, true, None), Surroundings::Unknown, iterations).1;
         assert_eq!([None, Some(7), Some(24), Some(25)].map(leaves_some), [true, true, false, true]);
     }
 
@@ -258,7 +292,8 @@ mod tests {
     fn bytes_come_first() {
         let factors = |largest, unrolled, iterations| {
             let masks = (largest == Width::Sixteen).then_some(largest);
-            let factors = factors(largest, (unrolled, true), masks, Surroundings::Unknown, iterations).0;
+            let of = Vectors { are_bytes: true, ..vectors(largest, unrolled, masks) };
+            let factors = factors(of, Surroundings::Unknown, iterations).0;
             assert!(factors.iter().all(|factor| factor.iterations() <= super::super::guards::MAX_LANES));
             let text = factors.iter().map(|factor| {
                 let bytes = if factor.width.has_bytes() { "b" } else { "" };

@@ -68,7 +68,13 @@ impl Emitter<'_> {
                 let loaded = VECTOR_LOADED[1];
                 let mask = self.mask(node.args.get(3));
                 let displacement = (displacement, primitive.element_shift());
-                lanes::gather(&mut self.asm, width, loaded, from, offsets, displacement, mask);
+                match self.graph.node(node.args[2]).kind {
+                    Kind::Multiples(by) => {
+                        let offsets = (offsets, by);
+                        lanes::load_apart(&mut self.asm, width, loaded, from, offsets, displacement, mask);
+                    }
+                    _ => lanes::gather(&mut self.asm, width, loaded, from, offsets, displacement, mask),
+                }
                 return self.put(id, loaded);
             }
             Kind::GatherBytes(primitive, rows) => {

@@ -3,6 +3,7 @@
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi};
 
 use super::code::{Asm, Cc, Flags, Src, emit, integer_constant, jump, jump_short, move_if, move_value, sized};
+use super::multiplier::{Multiplier, multiplier};
 use crate::ir::types::Scalar;
 use crate::processor::registers::{RAX, RCX, RDX, SCRATCH};
 
@@ -308,6 +309,10 @@ pub(super) fn divide(asm: &mut Asm, division: Division, of: Scalar, dst: u8, [a,
             return divide_by_power(asm, of, signed, quotient, dst, a, b);
         }
         Src::Imm(-1) if signed => return divide_by_minus_one(asm, of, quotient, dst, a, trap),
+        // Without signs, a negative constant is a number of more than half of the bits.
+        Src::Imm(b) if signed && !b.unsigned_abs().is_power_of_two() || b > 0 => {
+            return divide_by_constant(asm, division, of, dst, a, b);
+        }
         Src::Imm(_) => {}
         Src::Reg(b) => {
             sized!(asm, of; test b, b);
@@ -377,6 +382,47 @@ fn divide_by_minus_one(asm: &mut Asm, of: Scalar, quotient: bool, dst: u8, a: Sr
     } else {
         integer_constant(asm, of.is_wide(), dst, 0);
     }
+}
+
+/// Division by a constant whose magnitude is more than 1 and no power of two, which never traps: a multiplication,
+/// whose upper half is in `rdx`.
+fn divide_by_constant(asm: &mut Asm, division: Division, of: Scalar, dst: u8, a: Src, b: i32) {
+    let Division { signed, quotient } = division;
+    let bits = if of.is_wide() { 64 } else { 32 };
+    let Multiplier { bits: factor, adds_dividend, shift: by } = multiplier(u64::from(b.unsigned_abs()), bits, signed);
+    put(asm, of, SCRATCH, a);
+    integer_constant(asm, of.is_wide(), RAX, factor);
+    if signed {
+        sized!(asm, of; imul SCRATCH);
+        if adds_dividend {
+            alu(asm, Alu::Add, of, RDX, Src::Reg(SCRATCH));
+        }
+        shift(asm, Shift::Signed, of, RDX, Src::Reg(RDX), Src::Imm(by as i32));
+        // A negative quotient was rounded down.
+        shift(asm, Shift::Unsigned, of, RAX, Src::Reg(RDX), Src::Imm(bits as i32 - 1));
+        alu(asm, Alu::Add, of, RDX, Src::Reg(RAX));
+        if b < 0 {
+            sized!(asm, of; neg RDX);
+        }
+    } else {
+        sized!(asm, of; mul SCRATCH);
+        if adds_dividend {
+            // Half of the sum, which has one bit more.
+            move_value(asm, of, RAX, SCRATCH);
+            alu(asm, Alu::Sub, of, RAX, Src::Reg(RDX));
+            shift(asm, Shift::Unsigned, of, RAX, Src::Reg(RAX), Src::Imm(1));
+            alu(asm, Alu::Add, of, RDX, Src::Reg(RAX));
+            shift(asm, Shift::Unsigned, of, RDX, Src::Reg(RDX), Src::Imm(by as i32 - 1));
+        } else {
+            shift(asm, Shift::Unsigned, of, RDX, Src::Reg(RDX), Src::Imm(by as i32));
+        }
+    }
+    if quotient {
+        return move_value(asm, of, dst, RDX);
+    }
+    scale(asm, of, RDX, RDX, b);
+    alu(asm, Alu::Sub, of, SCRATCH, Src::Reg(RDX));
+    move_value(asm, of, dst, SCRATCH);
 }
 
 /// Division by a positive power of two, which never traps.

@@ -18,6 +18,7 @@ mod float;
 mod int;
 pub(super) mod lanes;
 mod memory;
+mod multiplier;
 mod primitives;
 mod round;
 #[cfg(all(test, target_arch = "x86_64"))]

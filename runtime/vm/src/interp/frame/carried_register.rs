@@ -39,12 +39,6 @@ impl CarriedRegister {
         self.reg == read.reg && (self.wide || !read.wide)
     }
 
-    /// True if the two have a slot in common.
-    pub fn overlaps(self, other: CarriedRegister) -> bool {
-        let end = |register: CarriedRegister| u32::from(register.reg.0) + 1 + u32::from(register.wide);
-        u32::from(self.reg.0) < end(other) && u32::from(other.reg.0) < end(self)
-    }
-
     /// The registers that hold the carried value after the copies of a branch.
     pub fn after_copies(self, copies: &[Remap]) -> SmallVec<[CarriedRegister; 2]> {
         let (mut low, mut high) = (SmallVec::<[u16; MAX_ALIASES]>::new(), SmallVec::<[u16; MAX_ALIASES]>::new());
@@ -86,18 +80,6 @@ mod tests {
         assert_eq!(after(wide(Reg(4)), &[(0, 5)]), [narrow(Reg(4))]);
         // In order: the second copy reads what the first wrote.
         assert_eq!(after(wide(Reg(4)), &[(4, 5), (5, 6)]), [narrow(Reg(4)), narrow(Reg(5)), narrow(Reg(6))]);
-    }
-
-    #[test]
-    fn registers_overlap_where_they_share_a_slot() {
-        let overlap = |one: CarriedRegister, other: CarriedRegister| {
-            assert_eq!(one.overlaps(other), other.overlaps(one));
-            one.overlaps(other)
-        };
-        assert!(overlap(narrow(Reg(4)), narrow(Reg(4))) && !overlap(narrow(Reg(4)), narrow(Reg(5))));
-        assert!(overlap(wide(Reg(4)), narrow(Reg(5))) && !overlap(wide(Reg(4)), narrow(Reg(6))));
-        assert!(overlap(wide(Reg(4)), wide(Reg(5))) && !overlap(wide(Reg(4)), wide(Reg(6))));
-        assert!(!overlap(narrow(Reg(u16::MAX)), narrow(Reg(0))));
     }
 
     #[test]

@@ -16,12 +16,10 @@ use crate::bytecode::{RefReg, Reg};
 use crate::interp::prim::{self, Trap};
 use crate::{Buffer, Ref};
 
-/// A value operand: a register, which one of the op's value operands it is, counted from 1, and whether its value is
-/// carried.
+/// A value operand: a register, and whether its value is carried.
 #[derive(Clone, Copy)]
 pub struct Operand {
     reg: Reg,
-    number: usize,
     carried: bool,
 }
 
@@ -30,20 +28,14 @@ impl Operand {
     /// both are constants in each handler.
     #[inline(always)]
     pub fn new(reg: Reg, number: usize, carried: usize) -> Operand {
-        Operand { reg, number, carried: number == carried }
-    }
-
-    /// True for the first value operand of an op, if it is not carried.
-    #[inline(always)]
-    pub(in crate::interp) fn is_first_uncarried(self) -> bool {
-        self.number == 1 && !self.carried
+        Operand { reg, carried: number == carried }
     }
 }
 
 impl From<Reg> for Operand {
     #[inline(always)]
     fn from(reg: Reg) -> Operand {
-        Operand { reg, number: 0, carried: false }
+        Operand { reg, carried: false }
     }
 }
 

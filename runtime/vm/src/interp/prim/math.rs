@@ -64,12 +64,12 @@ fn power_is_ordinary(x: f64, y: f64) -> bool {
 unary! {
     exp: x => x != 0.0 && x.abs() < 750.0;
     exp2: x => x.abs() < 1100.0;
+    expm1: x => x != 0.0 && x.abs() < 750.0;
     log: x => x > 0.0 && x < f64::INFINITY;
+    log1p: x => x > -1.0 && x != 0.0 && x < f64::INFINITY;
     log2: x => x > 0.0 && x < f64::INFINITY;
     log10: x => x > 0.0 && x < f64::INFINITY;
     ;
-    expm1: x => x != 0.0 && x.abs() < 750.0;
-    log1p: x => x > -1.0 && x != 0.0 && x < f64::INFINITY;
     sin: x => is_ordinary(x);
     cos: x => is_ordinary(x);
     atan: x => is_ordinary(x);

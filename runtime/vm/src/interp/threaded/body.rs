@@ -2,7 +2,6 @@
 //! implements the former and calls the latter.
 
 use super::handler::{BranchHandlers, Handler};
-use crate::bytecode::RefReg;
 use crate::interp::frame::Frame;
 use crate::interp::frame::carried_register::CarriedRegister;
 use crate::interp::machine::Machine;
@@ -16,26 +15,6 @@ pub trait OpBody {
     /// The handler that reads all operands from slots, then for each value operand the handler that takes that one from
     /// the carry.
     const HANDLERS: &'static [Handler];
-    /// True if the first value operand has the type of the result.
-    const MAY_ACCUMULATE: bool = false;
-
-    /// The operand that is the buffer that the op accesses, if it accesses one.
-    #[inline(always)]
-    fn buffer(_operands: &Self::Operands) -> Option<RefReg> {
-        None
-    }
-
-    /// The value register that the op writes, if it writes one.
-    #[inline(always)]
-    fn written(_operands: &Self::Operands) -> Option<CarriedRegister> {
-        None
-    }
-
-    /// Whether the first value operand is the register that the op writes, as that of a sum in a loop is.
-    #[inline(always)]
-    fn accumulates(_operands: &Self::Operands) -> bool {
-        false
-    }
 
     /// Executes the op. Value operand number `CARRIED`, counted from 1, is the carry; 0 is none.
     ///

@@ -51,6 +51,3 @@ pub type BranchHandlers = [Handler; 6];
 pub(super) const fn branch_variant(counts: TickWhen, to_loop_header: bool) -> usize {
     counts as usize * 2 + to_loop_header as usize
 }
-
-/// The index of the handler for a branch that is not counted and leads elsewhere.
-pub const FORWARD_BRANCH: usize = branch_variant(TickWhen::Never, false);

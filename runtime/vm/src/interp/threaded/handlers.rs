@@ -243,10 +243,10 @@ unsafe extern "C-unwind" fn fused_branch<
     // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a
     // [`Handler`] gets. The distance was written and leads to an instruction of the same function. Where a branch leads
     // to the loop header, the block began with `set_loop_header`, or was entered with the value that it sets.
-    unsafe { test_and_branch::<B, CARRIED, TICK_WHEN, TO_LOOP_HEADER>(ip, slots, cx, carried, None) }
+    unsafe { test_and_branch::<B, CARRIED, TICK_WHEN, TO_LOOP_HEADER>(ip, slots, cx, carried) }
 }
 
-/// Executes a comparison and the branch on it. A branch to the instruction of `again` is one to that handler.
+/// Executes a comparison and the branch on it.
 ///
 /// # Safety
 /// As for a [`Handler`].
@@ -261,7 +261,6 @@ pub(super) unsafe fn test_and_branch<
     slots: *mut u32,
     cx: *mut Machine<'_>,
     carried: CarriedValues,
-    again: Option<(Ip, Handler)>,
 ) -> usize {
     // SAFETY: the builder put operands of this type into the instruction, and a distance to an instruction of the
     // function; frame and machine are those that a [`Handler`] gets.
@@ -280,10 +279,7 @@ pub(super) unsafe fn test_and_branch<
             return stop(ip, slots, cx, carried);
         }
         let target = if TO_LOOP_HEADER { carried.loop_header } else { at_distance(ip, isize::from(*delta)) };
-        match again {
-            Some((first, handler)) if target == first => continue_by(handler, target, slots, cx, carried),
-            _ => jump(target, slots, cx, carried),
-        }
+        jump(target, slots, cx, carried)
     }
 }
 
@@ -376,42 +372,6 @@ pub(super) unsafe extern "C-unwind" fn load_carry<const WIDE: bool>(
     }
 }
 
-/// Copies a slot.
-pub(super) unsafe extern "C-unwind" fn copy_word(
-    ip: Ip,
-    slots: *mut u32,
-    cx: *mut Machine<'_>,
-    carried: CarriedValues,
-) -> usize {
-    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a
-    // [`Handler`] gets.
-    unsafe {
-        let (source, target) = operands_of::<(Reg, Reg)>(ip).read();
-        let mut frame = registers(slots);
-        frame.set_word(target.index(), frame.word(source.index()));
-        next::<(Reg, Reg)>(ip, slots, cx, carried)
-    }
-}
-
-/// Copies a slot, then another one: two copies of a branch in one instruction.
-pub(super) unsafe extern "C-unwind" fn copy_words(
-    ip: Ip,
-    slots: *mut u32,
-    cx: *mut Machine<'_>,
-    carried: CarriedValues,
-) -> usize {
-    // SAFETY: the builder put operands of this type into the instruction; frame and machine are those that a
-    // [`Handler`] gets.
-    unsafe {
-        let [first, second] = operands_of::<[(Reg, Reg); 2]>(ip).read();
-        let mut frame = registers(slots);
-        for (source, target) in [first, second] {
-            frame.set_word(target.index(), frame.word(source.index()));
-        }
-        next::<[(Reg, Reg); 2]>(ip, slots, cx, carried)
-    }
-}
-
 /// Copies a reference, or moves it if the source has the MOVE bit.
 pub(super) unsafe extern "C-unwind" fn copy_ref(
     ip: Ip,
@@ -451,11 +411,11 @@ unsafe extern "C-unwind" fn report_stack(
 /// The depth of the native stack after a chain of `length` handlers.
 #[inline(never)]
 fn depth_after(length: usize) -> usize {
-    let mut instructions = vec![ThreadedInstruction::of(address_of(copy_word)); length];
+    let mut instructions = vec![ThreadedInstruction::of(address_of(set_loop_header)); length];
     instructions.push(ThreadedInstruction::of(address_of(report_stack)));
     let mut slots = [0_u64; 4];
     #[cfg(sibling_calls)]
-    // SAFETY: operands of zeros copy slot 0 to itself, and neither handler uses the machine.
+    // SAFETY: neither handler uses the machine, and only the last one the slots.
     unsafe {
         jump(instructions.as_ptr(), slots.as_mut_ptr().cast(), std::ptr::null_mut(), CarriedValues::default());
     }

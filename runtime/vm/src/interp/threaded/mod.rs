@@ -21,6 +21,7 @@
 pub(crate) mod body;
 mod builder;
 mod call_handlers;
+mod copies;
 pub(in crate::interp) mod dispatcher;
 mod enter;
 mod entry_carries;
@@ -35,7 +36,6 @@ mod op_execution;
 mod operands;
 mod reference_loads;
 mod runtime_ops;
-pub(crate) mod sequence_loops;
 pub(crate) mod sequences;
 mod tier_up;
 

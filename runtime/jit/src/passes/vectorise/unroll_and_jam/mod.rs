@@ -100,10 +100,14 @@ pub(super) fn jam(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockI
             return None;
         }
         let Some(rows) = Rows::new(graph, &outer) else { continue };
-        if !is_short && !shares_vectors(graph, candidate, &rows) {
+        let shares = shares_vectors(graph, candidate, &rows);
+        if !is_short && !shares {
             continue;
         }
-        let unrolling = unrolling(graph, &outer, candidate)?;
+        // Rows that share nothing are no faster for their number, unless there are no others.
+        let are_all = iterations(graph, &outer).is_some_and(|all| all <= MAX_ROWS);
+        let most = if shares || are_all { MAX_ROWS } else { FEW_ROWS };
+        let unrolling = unrolling(graph, &outer, candidate, most)?;
         let (blocks, order, decisions) = (graph.blocks.len(), graph.order.clone(), graph.decisions.len());
         let made = make(graph, (&outer, &rows), candidate, unrolling);
         if made.is_none() {
@@ -138,8 +142,9 @@ fn shares_vectors(graph: &Graph, candidate: &Candidate, rows: &Rows) -> bool {
     shares
 }
 
-/// By what to unroll, so that what inner loops carry stays in registers. None if that is nothing.
-fn unrolling(graph: &Graph, outer: &LoopNest, candidate: &Candidate) -> Option<Unrolling> {
+/// By what to unroll, so that what inner loops carry stays in registers: to so many rows at most. None if that is
+/// nothing.
+fn unrolling(graph: &Graph, outer: &LoopNest, candidate: &Candidate, most: u64) -> Option<Unrolling> {
     let Candidate { nest, shapes, largest, .. } = candidate;
     let (mut carried, mut known) = (1, true);
     nest.for_each_loop(&mut |inner| {
@@ -162,7 +167,7 @@ fn unrolling(graph: &Graph, outer: &LoopNest, candidate: &Candidate) -> Option<U
     // A call saves all vectors.
     let max_carried = if shapes.calls { 2 } else { max_carried(*largest) };
     // Rows of several vectors share what is splat, and consecutive vectors are in few pages.
-    let most = (max_carried / carried).min((max_carried / fit).clamp(FEW_ROWS, MAX_ROWS));
+    let most = (max_carried / carried).min((max_carried / fit).clamp(FEW_ROWS, most));
     let rows = match iterations(graph, outer) {
         None => Some(most),
         Some(all) => {

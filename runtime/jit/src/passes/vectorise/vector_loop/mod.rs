@@ -1,10 +1,12 @@
 //! The builder of one vector loop: it copies the nodes of a scalar loop, uniform and strided values as scalars, varying
 //! ones as vectors, and sequential ones once for each lane. The module around calls it for each factor.
 
+mod accesses;
 mod body;
 mod division;
 mod inner_loop;
 pub(super) mod mask;
+mod sequential;
 pub(super) mod transposition;
 
 use smallvec::SmallVec;
@@ -13,7 +15,7 @@ use crate::analysis::carried::Carried;
 use crate::analysis::loop_nest::Item;
 use crate::analysis::shapes::{Element, Role, Shape, access, load_and_store};
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, Graph, Kind, Node, NodeId, Nodes, Rows, Terminator};
+use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, Graph, Kind, NodeId, Nodes, Terminator};
 use crate::ir::hash::{self, Table};
 use crate::ir::types::{Effect, Lanes, Scalar, Ty, Width};
 use crate::processor::lanes;
@@ -356,95 +358,6 @@ impl LoopBodyBuilder<'_, '_> {
         Some(())
     }
 
-    fn load_node(&mut self, node: &Node, id: NodeId) -> Option<Value> {
-        let (element, primitive, _) = access(self.graph, id)?;
-        if let Some((_, values)) = self.elements.get(&element) {
-            return Some(Value::Vectors(values.clone()));
-        }
-        let (base, index) = (self.scalar(node.args[0])?, self.scalar(node.args[1])?);
-        let ty = self.of.lanes_of(node.scalar());
-        if self.unrolled.rows.contains(&id)
-            && let Shape::Strided(stride) = self.of.shapes.get(node.args[1])
-        {
-            return Some(Value::Vectors(self.load_transposed(id, [base, index], stride)?));
-        }
-        Some(match self.of.shapes.get(node.args[1]) {
-            Shape::Uniform => Value::Scalar(self.add(node.kind, node.ty, &[base, index])),
-            Shape::Strided(1) => {
-                let numbers = 0..self.of.factor.vectors as u8;
-                let load = |number| self.access(Kind::LoadLanes(primitive, number), ty, &[base, index]);
-                Value::Vectors(numbers.map(load).collect())
-            }
-            Shape::Strided(by) if lanes::can_load_bytes(primitive, by) => {
-                let (stride, lanes) = (i32::try_from(by).ok()?, self.of.factor.width.lanes() as i32);
-                let rows = (0..self.of.factor.vectors as i32).map(|number| Rows { stride, first: number * lanes });
-                let all = rows.map(|rows| self.add(Kind::LoadBytes(primitive, rows), ty, &[base, index]));
-                Value::Vectors(all.collect())
-            }
-            // With a mask, two loads are fewer accesses than a gather for eight lanes; for sixteen that is not
-            // measured.
-            Shape::Strided(by)
-                if lanes::can_load_even(primitive, by)
-                    && !self.of.shapes.is_wide
-                    && (self.mask.is_none() || self.of.factor.width == Width::Eight) =>
-            {
-                let mut args: SmallVec<[NodeId; 3]> = SmallVec::from_slice(&[base, index]);
-                if self.of.factor.width == Width::Sixteen {
-                    args.push(self.even_elements());
-                }
-                args.extend(self.masks_of_even().into_iter().flatten());
-                let numbers = 0..self.of.factor.vectors as u8;
-                Value::Vectors(numbers.map(|number| self.add(Kind::LoadEven(primitive, number), ty, &args)).collect())
-            }
-            Shape::Strided(by) => {
-                let by = i32::try_from(by).ok()?;
-                let offsets = self.add(Kind::Multiples(by), self.of.lanes_of(Scalar::I32), &[]);
-                let mut all = SmallVec::new();
-                for number in 0..self.of.factor.vectors as i32 {
-                    let displacement = by.checked_mul(self.of.factor.width.lanes() as i32)?.checked_mul(number)?;
-                    all.push(self.access(Kind::Gather(primitive, displacement), ty, &[base, index, offsets]));
-                }
-                Value::Vectors(all)
-            }
-            Shape::Varying | Shape::Sequential | Shape::Unknown => return None,
-        })
-    }
-
-    /// Which elements of two vectors sixteen lanes take, if the second vector begins with the last element of the first
-    /// one: 0, 2, ... 14, and 17, 19, ... 31.
-    fn even_elements(&mut self) -> NodeId {
-        let of_lanes = self.of.lanes_of(Scalar::I32);
-        let even = self.add(Kind::Multiples(2), of_lanes, &[]);
-        let four = self.graph.add_constant(Scalar::I32, 4);
-        let four = self.add(Kind::Splat, of_lanes, &[four]);
-        let of_second = self.lanes(Primitive::ShrU, &[even, four]);
-        self.lanes(Primitive::WrappingAdd, &[even, of_second])
-    }
-
-    fn store(&mut self, node: &Node, id: NodeId) -> Option<()> {
-        let (element, primitive, _) = access(self.graph, id)?;
-        if self.of.shapes.carried.iter().any(|(other, _)| *other == element) {
-            return Some(());
-        }
-        let values = (0..self.of.factor.vectors).map(|number| self.vector(node.args[2], number));
-        let mut values: SmallVec<[NodeId; 4]> = values.collect::<Option<_>>()?;
-        if let Some((carried, _)) = self.elements.get(&element).cloned() {
-            // A byte is its own extension, and what loads of it give is known.
-            let has_bytes = self.of.factor.width.has_bytes();
-            if let Some(extension) = carried.extension_of(self.graph, node.args[2]).filter(|_| !has_bytes) {
-                let extend = |value: &mut NodeId| *value = self.lanes(extension, &[*value]);
-                values.iter_mut().for_each(extend);
-            }
-            self.elements.insert(element, (carried, values));
-            return Some(());
-        }
-        let (base, index) = (self.scalar(node.args[0])?, self.scalar(node.args[1])?);
-        for (number, value) in values.into_iter().enumerate() {
-            self.access(Kind::StoreLanes(primitive, number as u8), Ty::Nothing, &[base, index, value]);
-        }
-        Some(())
-    }
-
     /// Copies a node of an inner loop, with its operands, before that loop.
     fn ensure(&mut self, id: NodeId) -> Option<()> {
         if self.of.shapes.defined.contains(id.index()) && !self.values.contains_key(&id) {
@@ -506,100 +419,6 @@ impl LoopBodyBuilder<'_, '_> {
 
     fn integer(&mut self, primitive: Primitive, args: &[NodeId]) -> NodeId {
         self.add(Kind::Primitive(primitive, Scalar::I64), Ty::Scalar(Scalar::I64), args)
-    }
-
-    /// Computes sequential values, one lane after the other. Gives the sequential parameters of the next iteration, and
-    /// then the elements that the loop carries.
-    fn sequential_lanes(&mut self, carried: &[NodeId]) -> Option<Nodes> {
-        let (nest, shapes) = (self.of.nest, self.of.shapes);
-        let own = self.graph.blocks[nest.header].parameters.clone();
-        let mut current: Table<NodeId, NodeId> = Table::default();
-        let mut elements: Table<Element, (Carried, NodeId)> = shapes
-            .carried
-            .iter()
-            .zip(carried)
-            .map(|((element, carried), value)| (*element, (*carried, *value)))
-            .collect();
-        for (parameter, role) in own.iter().zip(&shapes.roles) {
-            if *role == Role::Sequential {
-                current.insert(*parameter, self.scalar(*parameter)?);
-            }
-        }
-        if current.is_empty() && elements.is_empty() {
-            return Some(Nodes::new());
-        }
-        let mut nodes = Vec::new();
-        nest.for_each_node(self.graph, &mut |id| nodes.push(id));
-        for lane in 0..self.of.factor.iterations() {
-            for id in &nodes {
-                let is_carried = access(self.graph, *id).filter(|(element, ..)| elements.contains_key(element));
-                if let Some((element, _, stores)) = is_carried {
-                    if stores {
-                        let stored = self.graph.node(*id).args[2];
-                        let mut value = self.sequential_value(stored, lane, &current)?;
-                        let (carried, _) = elements[&element];
-                        if let Some(extension) = carried.extension_of(self.graph, stored) {
-                            let kind = Kind::Primitive(extension, Scalar::I32);
-                            value = self.add(kind, Ty::Scalar(Scalar::I32), &[value]);
-                        }
-                        elements.insert(element, (carried, value));
-                    } else {
-                        current.insert(*id, elements[&element].1);
-                    }
-                } else if shapes.get(*id) == Shape::Sequential && self.graph.node(*id).ty != Ty::Truth {
-                    let new = self.sequential_node(*id, lane, &current)?;
-                    current.insert(*id, new);
-                }
-            }
-            let mut next = Vec::new();
-            for ((parameter, next_value), role) in own.iter().zip(&nest.next).zip(&shapes.roles) {
-                if *role == Role::Sequential {
-                    next.push((*parameter, self.sequential_value(*next_value, lane, &current)?));
-                }
-            }
-            current.extend(next);
-        }
-        let parameters = own.iter().zip(&shapes.roles).filter(|(_, role)| **role == Role::Sequential);
-        let parameters = parameters.map(|(parameter, _)| current[parameter]);
-        Some(parameters.chain(shapes.carried.iter().map(|(element, _)| elements[element].1)).collect())
-    }
-
-    /// Copies a node for one lane.
-    fn sequential_node(&mut self, id: NodeId, lane: u64, current: &Table<NodeId, NodeId>) -> Option<NodeId> {
-        let node = self.graph.node(id).clone();
-        let mut args: SmallVec<[NodeId; 3]> = SmallVec::new();
-        for arg in &node.args {
-            args.push(self.sequential_value(*arg, lane, current)?);
-        }
-        Some(self.add(node.kind, node.ty, &args))
-    }
-
-    /// A value in one lane.
-    fn sequential_value(&mut self, id: NodeId, lane: u64, current: &Table<NodeId, NodeId>) -> Option<NodeId> {
-        if !self.of.shapes.defined.contains(id.index()) {
-            return Some(id);
-        }
-        if let Some(value) = current.get(&id) {
-            return Some(*value);
-        }
-        if self.graph.node(id).ty == Ty::Truth {
-            return self.sequential_node(id, lane, current);
-        }
-        match self.of.shapes.get(id) {
-            Shape::Uniform => self.scalar(id),
-            Shape::Strided(by) => {
-                let one = self.scalar(id)?;
-                let by = self.graph.add_constant(Scalar::I64, (by as u64).wrapping_mul(lane));
-                Some(self.integer(Primitive::WrappingAdd, &[one, by]))
-            }
-            Shape::Varying => {
-                let lanes = self.of.factor.width.lanes();
-                let vector = self.vector(id, (lane / lanes) as usize)?;
-                let of = self.graph.node(vector).scalar();
-                Some(self.add(Kind::Extract((lane % lanes) as u8), Ty::Scalar(of), &[vector]))
-            }
-            Shape::Sequential | Shape::Unknown => None,
-        }
     }
 }
 

@@ -4,7 +4,7 @@ use dynasmrt::DynasmApi;
 
 use super::super::code::{Asm, Src, emit};
 use crate::ir::graph::Interleave;
-use crate::ir::types::Scalar;
+use crate::ir::types::{Scalar, Width};
 use crate::processor::registers::SCRATCH;
 
 /// Writes the address of an element of `1 << shift` bytes to the scratch register.
@@ -33,4 +33,16 @@ pub(super) fn extract_from_four(asm: &mut Asm, of: Scalar, dst: u8, src: u8, lan
     } else {
         emit!(asm; vpextrd Rd(dst), Rx(src), BYTE lane);
     }
+}
+
+/// Writes a bit for each of four or eight lanes that is on in a mask.
+pub(super) fn mask_bits(asm: &mut Asm, width: Width, shift: u8, dst: u8, mask: u8) {
+    let is_wide = u8::from(shift == 3);
+    let is_256 = if width == Width::Four { is_wide } else { 1 };
+    // `vmovmskps` or `vmovmskpd`, of which the assembler takes no operands. Bits of registers above the lowest eight
+    // are inverted.
+    let registers = (!dst >> 3 & 1) << 7 | 1 << 6 | (!mask >> 3 & 1) << 5;
+    [0xC4, registers | 1, 0b1111 << 3 | is_256 << 2 | is_wide, 0x50, 0b11 << 6 | (dst & 7) << 3 | mask & 7]
+        .into_iter()
+        .for_each(|byte| asm.ops.push(byte));
 }

@@ -59,7 +59,7 @@ pub(super) use {bitwise, elements};
 /// Code with vectors of eight lanes.
 pub(super) struct Eight<'a> {
     pub asm: &'a mut Asm,
-    /// The register with the mask of loads and stores, which are of 32 bits then.
+    /// The register with the mask of loads, which are of 32 bits then.
     pub mask: Option<u8>,
 }
 
@@ -371,17 +371,11 @@ impl LowerLanes for Eight<'_> {
     }
 
     fn store_i32(&mut self, base: u8, index: Src, src: u8, number: u8) {
-        match self.mask {
-            Some(mask) => elements!(self.asm, base, index * 4, number; [vmaskmovps] [, Ry(mask), Ry(src)]),
-            None => elements!(self.asm, base, index * 4, number; [vmovups] [, Ry(src)]),
-        }
+        elements!(self.asm, base, index * 4, number; [vmovups] [, Ry(src)]);
     }
 
     fn store_f32(&mut self, base: u8, index: Src, src: u8, number: u8) {
-        match self.mask {
-            Some(mask) => elements!(self.asm, base, index * 4, number; [vmaskmovps] [, Ry(mask), Ry(src)]),
-            None => elements!(self.asm, base, index * 4, number; [vmovups] [, Ry(src)]),
-        }
+        elements!(self.asm, base, index * 4, number; [vmovups] [, Ry(src)]);
     }
 }
 

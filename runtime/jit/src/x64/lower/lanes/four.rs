@@ -21,7 +21,7 @@ use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
 /// Code with vectors of four lanes, where something has 64 bits.
 pub(super) struct Four<'a> {
     pub asm: &'a mut Asm,
-    /// The register with the mask of loads and stores, which has 64 bits for each lane.
+    /// The register with the mask of loads, which has 64 bits for each lane.
     pub mask: Option<u8>,
 }
 
@@ -342,10 +342,7 @@ impl LowerWideLanes for Four<'_> {
 
     fn store_i64(&mut self, base: u8, index: Src, src: u8, number: u8) {
         let lanes = Width::Four.lanes();
-        match self.mask {
-            Some(mask) => elements!(self.asm, lanes, base, index * 8, number; [vmaskmovpd] [, Ry(mask), Ry(src)]),
-            None => elements!(self.asm, lanes, base, index * 8, number; [vmovups] [, Ry(src)]),
-        }
+        elements!(self.asm, lanes, base, index * 8, number; [vmovups] [, Ry(src)]);
     }
 
     fn store_f64(&mut self, base: u8, index: Src, src: u8, number: u8) {
@@ -363,12 +360,9 @@ pub(super) fn load_words(asm: &mut Asm, dst: u8, (base, index): (u8, Src), numbe
 }
 
 /// Stores four elements of 32 bits.
-pub(super) fn store_words(asm: &mut Asm, (base, index): (u8, Src), src: u8, number: u8, mask: Option<u8>) {
+pub(super) fn store_words(asm: &mut Asm, (base, index): (u8, Src), src: u8, number: u8) {
     let lanes = Width::Four.lanes();
-    match mask {
-        Some(mask) => elements!(asm, lanes, base, index * 4, number; [vmaskmovps] [, Rx(mask), Rx(src)]),
-        None => elements!(asm, lanes, base, index * 4, number; [vmovups] [, Rx(src)]),
-    }
+    elements!(asm, lanes, base, index * 4, number; [vmovups] [, Rx(src)]);
 }
 
 /// Compares by a predicate of the processor.

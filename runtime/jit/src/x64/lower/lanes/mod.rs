@@ -5,10 +5,12 @@
 //! Instructions may use `r11`, vector register 15 and the mask registers freely. `dst` may be the register of any
 //! operand.
 
+mod apart;
 mod bytes;
 mod common;
 mod constant_division;
 mod eight;
+mod first_lanes;
 mod four;
 mod sixteen;
 
@@ -78,7 +80,7 @@ pub(crate) fn load(
     }
 }
 
-/// Stores lanes to the elements from `index` on, but for those that a mask leaves out.
+/// Stores lanes to the elements from `index` on, but for those that a mask leaves out: the first ones are on in it.
 pub(crate) fn store(
     asm: &mut Asm,
     width: Width,
@@ -89,13 +91,17 @@ pub(crate) fn store(
     mask: Option<u8>,
 ) {
     debug_assert!(mask.is_none() || has_masks(width, primitive), "lanes of {primitive:?} have no masks");
+    if let Some(mask) = mask.filter(|_| width != Width::Sixteen) {
+        let at = number * width.lanes() as u8;
+        return first_lanes::store(asm, width, primitive.element_shift(), (base, index), src, at, mask);
+    }
     match width {
         Width::Four if primitive.element_shift() == 3 => {
             primitive::store_wide_lanes(&mut Four { asm, mask }, primitive, base, index, src, number);
         }
         Width::Four => {
             debug_assert_eq!(primitive.element_shift(), 2, "narrower elements have no four lanes");
-            four::store_words(asm, (base, index), src, number, mask);
+            four::store_words(asm, (base, index), src, number);
         }
         Width::Eight => primitive::store_lanes(&mut Eight { asm, mask }, primitive, base, index, src, number),
         Width::Sixteen => primitive::store_lanes(&mut Sixteen { asm, mask }, primitive, base, index, src, number),
@@ -115,21 +121,13 @@ fn has_masks(width: Width, primitive: Primitive) -> bool {
     }
 }
 
-/// Writes a bit for each lane that is on in a mask, as accesses to elements of `1 << shift` bytes take it. `dst` is one
-/// of the first eight registers.
+/// Writes a bit for each lane that is on in a mask, as accesses to elements of `1 << shift` bytes take it.
 pub(crate) fn mask_bits(asm: &mut Asm, width: Width, shift: u8, dst: u8, mask: u8) {
-    let (is_256, prefix_66) = match width {
-        Width::Four => (u8::from(shift == 3), u8::from(shift == 3)),
-        Width::Eight => (1, 0),
-        Width::Sixteen => return sixteen::mask_bits(asm, dst, mask),
+    match width {
+        Width::Sixteen => sixteen::mask_bits(asm, dst, mask),
         Width::SixteenBytes | Width::ThirtyTwoBytes => unreachable!("bytes have no masks"),
-    };
-    // `vmovmskps` or `vmovmskpd`, of which the assembler takes no operands. Bits of registers above the lowest eight
-    // are inverted.
-    let registers = 0b110 << 5 | (!mask >> 3 & 1) << 5;
-    [0xC4, registers | 1, 0b1111 << 3 | is_256 << 2 | prefix_66, 0x50, 0b11 << 6 | dst << 3 | mask & 7]
-        .into_iter()
-        .for_each(|byte| asm.ops.push(byte));
+        Width::Four | Width::Eight => common::mask_bits(asm, width, shift, dst, mask),
+    }
 }
 
 /// Functions that there are for each width with lanes of 32 or 64 bits.
@@ -180,6 +178,24 @@ of_width! {
     load_splat(dst: u8, base: u8, index: u8, displacement: i32);
     /// Lanes of both operands in turn.
     interleave(dst: u8, a: u8, b: u8, which: Interleave);
+}
+
+/// Loads an element for each lane, of which each is `by` elements after the one before, and the first one is at `index`
+/// plus a displacement. Gathers them at `offsets`, the numbers of lanes times `by`, where a mask leaves out some, or
+/// where that takes less time. `dst` is not the register of `offsets`, nor of the mask.
+pub(crate) fn load_apart(
+    asm: &mut Asm,
+    width: Width,
+    dst: u8,
+    from: (u8, Src),
+    (offsets, by): (u8, i32),
+    displacement: (i32, u8),
+    mask: Option<u8>,
+) {
+    let is_loaded = mask.is_none() && apart::load(asm, width, dst, from, displacement, by);
+    if !is_loaded {
+        gather(asm, width, dst, from, offsets, displacement, mask);
+    }
 }
 
 /// Copies lanes.

@@ -232,13 +232,17 @@ fn lanes_are_gathered_at_even_distances() {
         let expected: Vec<u32> = (0..width.lanes() as u32).map(|lane| 3 * lane).collect();
         assert_eq!(vectors.lanes(RESULT), expected);
         // Every third element of all that there is, from the second one on, and one after it.
-        for displacement in [0, 1] {
+        for (displacement, is_known) in [(0, false), (1, false), (0, true), (1, true)] {
             let (mut vectors, _) = filled(width);
             vectors.memory.iter_mut().enumerate().for_each(|(index, value)| *value = index as u32);
             vectors.run(|asm, width| {
                 let offsets = upper(width, 4);
                 lanes::multiples(asm, width, offsets, 3);
-                lanes::gather(asm, width, 13, (MEMORY, Src::Imm(1)), offsets, (displacement, 2), None);
+                let from = (MEMORY, Src::Imm(1));
+                match is_known {
+                    true => lanes::load_apart(asm, width, 13, from, (offsets, 3), (displacement, 2), None),
+                    false => lanes::gather(asm, width, 13, from, offsets, (displacement, 2), None),
+                }
                 store(asm, width, 13);
             });
             let expected: Vec<u32> = (0..width.lanes() as u32).map(|lane| 1 + 3 * lane + displacement as u32).collect();

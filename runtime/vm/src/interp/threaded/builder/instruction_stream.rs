@@ -7,6 +7,7 @@ use crate::bytecode::Op;
 use crate::interp::frame::carried_register::CarriedRegister;
 use crate::interp::frame::instruction::{ThreadedInstruction, instructions_of, operands_of};
 use crate::interp::threaded::body::{HelperBody, HelperVisitor, OpBody, OpVisitor, TestBody};
+use crate::interp::threaded::copies::{Copies, CopiesVisitor};
 use crate::interp::threaded::handler::{Handler, address_of};
 use crate::interp::threaded::handlers;
 use crate::interp::threaded::operands::{FusedBranch, HelperOp};
@@ -49,6 +50,12 @@ impl HelperVisitor for InstructionStream {
     fn helper<B: HelperBody>(&mut self, operands: B::Operands) {
         self.push(handlers::helper::<B>, HelperOp { pc: self.pc, operands });
         self.carry = None;
+    }
+}
+
+impl CopiesVisitor for InstructionStream {
+    fn copies<const N: usize>(&mut self, handler: Handler, operands: Copies<N>) {
+        self.push(handler, operands);
     }
 }
 

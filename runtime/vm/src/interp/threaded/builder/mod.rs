@@ -2,8 +2,8 @@
 //! function first runs.
 //!
 //! - A branch to the block that follows falls through and takes no instruction.
-//! - The copies of a branch are instructions before it; those of a conditional branch are on a split edge after all
-//!   ops.
+//! - The copies of a branch are instructions before it, of which the last one is the branch, too; those of a
+//!   conditional branch are on a split edge after all ops.
 //! - A comparison whose result only a branch tests is fused with it into one instruction.
 //! - Loops are rotated: a branch back to a block that is nothing but such a test makes the test itself, so an iteration
 //!   takes one instruction for both.
@@ -15,13 +15,12 @@ mod instruction_stream;
 mod runtime_calls;
 
 use std::collections::HashMap;
-use std::mem::MaybeUninit;
 
-use self::fusion::find_loops;
 use self::instruction_stream::InstructionStream;
 use super::call_handlers::{self, ANY, CARRIED, ONE, PAIR};
+use super::copies::{self, Around, value_copies};
 use super::entry_carries::{EntryCarries, after_call};
-use super::handler::{Handler, TickWhen, address_of, branch_variant};
+use super::handler::{Handler, TickWhen, branch_variant};
 use super::handlers;
 use super::operands::{ConditionalBranch, DISTANCE_UNITS, WordReturn};
 use crate::bytecode::{
@@ -187,7 +186,9 @@ impl<'a> CodeBuilder<'a> {
                 (split_edge.pc, split_edge.current_op, split_edge.carry, split_edge.loop_header);
             split_edge.position = self.stream.instructions.len();
             let (id, edge) = (split_edge.edge, decoded.edge(split_edge.edge));
-            self.copies(id);
+            if self.copies(id, true) {
+                continue;
+            }
             self.load_entry_carry(edge.target);
             self.branch(edge.entry, false);
         }
@@ -235,8 +236,8 @@ impl<'a> CodeBuilder<'a> {
         true
     }
 
-    /// Rotates a loop: emits its test in place of the branch back to it. False if the target is not a test alone.
-    fn rotated(&mut self, edge: &Edge) -> bool {
+    /// Whether a branch leads back to a header that is a test alone, which can be emitted in its place.
+    fn is_rotated(&self, edge: &Edge) -> bool {
         let header = &self.decoded.block(edge.target).ops;
         let Some(Op::CondBr { true_target, false_target, .. }) = self.decoded.ops.get(header.start as usize + 1) else {
             return false;
@@ -246,12 +247,18 @@ impl<'a> CodeBuilder<'a> {
             let edge = self.decoded.edge(edge);
             edge.entry >= header.end && self.decoded.remaps(edge).len() <= MAX_ROTATED_COPIES
         };
-        if header.len() != 2 || edge.entry > self.current_op || !leads_on(*true_target) || !leads_on(*false_target) {
+        header.len() == 2 && edge.entry <= self.current_op && leads_on(*true_target) && leads_on(*false_target)
+    }
+
+    /// Rotates a loop: emits its test in place of the branch back to it. False if the target is not a test alone.
+    fn rotated(&mut self, edge: &Edge) -> bool {
+        if !self.is_rotated(edge) {
             return false;
         }
-        let at = std::mem::replace(&mut self.current_op, header.start + 1);
+        let header = self.decoded.block(edge.target).ops.start;
+        let at = std::mem::replace(&mut self.current_op, header + 1);
         // Copies cannot be undone if the handler stops, so with copies the branch was counted before them.
-        let made = self.test(header.start, Some(if edge.has_copies() { TickWhen::Never } else { TickWhen::Always }));
+        let made = self.test(header, Some(if edge.has_copies() { TickWhen::Never } else { TickWhen::Always }));
         self.current_op = at;
         made
     }
@@ -327,8 +334,8 @@ impl<'a> CodeBuilder<'a> {
     /// Emits the copies of a branch, and the branch unless it falls through.
     fn edge(&mut self, id: EdgeId) {
         let edge = self.decoded.edge(id);
-        if edge.has_copies() {
-            self.copies(id);
+        if edge.has_copies() && self.copies(id, edge.entry != self.next_op && !self.is_rotated(edge)) {
+            return;
         }
         if self.rotated(edge) {
             return;
@@ -352,33 +359,39 @@ impl<'a> CodeBuilder<'a> {
         self.stream.push(handler, 0_i32);
     }
 
-    /// Emits the copies of a branch. A backward branch is counted before them, because a handler that stops must have
-    /// changed nothing.
-    fn copies(&mut self, id: EdgeId) {
+    /// Emits the copies of a branch, and the branch, too, if `jumps` and there is a copy of a value: true then. A
+    /// backward branch is counted before them, because a handler that stops must have changed nothing.
+    fn copies(&mut self, id: EdgeId, jumps: bool) -> bool {
         let edge = self.decoded.edge(id);
-        if edge.entry <= self.current_op {
+        let remaps = self.decoded.remaps(edge);
+        let copies = value_copies(remaps);
+        let mut counted = edge.entry <= self.current_op;
+        // Copies of references and of values do not depend on each other.
+        let mut references = remaps.iter().filter(|remap| remap.source.is_ref()).peekable();
+        if counted && (references.peek().is_some() || copies.is_empty()) {
+            counted = false;
             self.stream.push(handlers::count, ());
         }
-        let mut remaps = self.decoded.remaps(edge).iter().peekable();
-        while let Some(remap) = remaps.next() {
-            if remap.source.is_ref() {
-                self.stream.push(handlers::copy_ref, (remap.source.ref_reg(), remap.target.ref_reg()));
-                continue;
-            }
-            let first = (remap.source.reg(), remap.target.reg());
-            match remaps.next_if(|remap| !remap.source.is_ref()) {
-                Some(second) => {
-                    self.stream.push(handlers::copy_words, [first, (second.source.reg(), second.target.reg())]);
-                }
-                None => self.stream.push(handlers::copy_word, first),
-            }
+        for remap in references {
+            self.stream.push(handlers::copy_ref, (remap.source.ref_reg(), remap.target.ref_reg()));
         }
         let wanted = self.entry_carries.of(edge.target);
         self.stream.carry = self.stream.carry.and_then(|carry| {
-            let carries = carry.after_copies(self.decoded.remaps(edge));
+            let carries = carry.after_copies(remaps);
             let provides = |carry: &&CarriedRegister| wanted.is_some_and(|wanted| carry.provides(wanted));
             carries.iter().find(provides).or(carries.first()).copied()
         });
+        let groups = copies.len().div_ceil(copies::MOST);
+        for (index, group) in copies.chunks(copies::MOST).enumerate() {
+            let jumps = jumps && index + 1 == groups;
+            let load = wanted.filter(|_| jumps && !self.provides_entry_carry(edge.target));
+            if jumps {
+                let position = self.stream.instructions.len();
+                self.branches.push((position, DistanceWidth::Long, BranchTarget::Op(edge.entry)));
+            }
+            copies::emit(group, Around { counted: counted && index == 0, load, jumps }, &mut self.stream);
+        }
+        jumps && groups > 0
     }
 
     /// Emits a call of a function of the module. False for any other call.
@@ -459,7 +472,6 @@ impl<'a> CodeBuilder<'a> {
     }
 
     fn finish(mut self) -> Option<ThreadedCode> {
-        let mut fused = Vec::new();
         for (position, width, target) in self.branches {
             let target = match target {
                 BranchTarget::Op(pc) => self.entries[pc as usize].instruction as usize,
@@ -467,15 +479,9 @@ impl<'a> CodeBuilder<'a> {
             };
             let distance = (target as isize - position as isize) * DISTANCE_UNITS;
             match width {
-                DistanceWidth::Short => {
-                    fused.push((position, target));
-                    self.stream.write(position, i16::try_from(distance).ok()?);
-                }
+                DistanceWidth::Short => self.stream.write(position, i16::try_from(distance).ok()?),
                 DistanceWidth::Long => self.stream.write(position, distance as i32),
             }
-        }
-        for (position, handler) in find_loops(&self.stream.emitted, &fused) {
-            self.stream.instructions[position].handler = MaybeUninit::new(address_of(handler));
         }
         let (sites, returns) = (PinnedList::new(self.sites), PinnedList::new(self.returns));
         let import_sites = PinnedList::new(self.import_sites);
