@@ -12,8 +12,10 @@ runtime is compiled again with block arguments in another order; if all give wro
 import argparse
 import ctypes
 import json
+import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 
@@ -23,6 +25,8 @@ import wat
 from drawn import drawn
 from language import read
 
+# Seconds. Programs run for microseconds, and wrong code may run for ever.
+LONGEST = 10
 C_FLAGS = ["-O2", "-march=native", "-shared", "-fPIC", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-math-errno"]
 
 
@@ -32,14 +36,24 @@ def compiled(command):
     return None if result.returncode == 0 else result.stderr.strip()[:500] or f"exit code {result.returncode}"
 
 
+def printed(command):
+    """What a run prints; nothing if it takes too long. The tool is a script that starts the program, so both are ended."""
+    run = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+    try:
+        return run.communicate(timeout=LONGEST)[0]
+    except subprocess.TimeoutExpired:
+        os.killpg(run.pid, signal.SIGKILL)
+        run.communicate()
+        return ""
+
+
 def differing(tools, base, entries):
     """Those of these programs whose bytecode and C compute different results."""
     library = ctypes.CDLL(f"{base}.so")
     different = []
     for entry in entries:
         command = [tools / "iree-run-module", f"--module={base}.vmfb", f"--function={entry['function']}", f"--input={entry['input']}"]
-        printed = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-        found = re.search(r"result\[0\]: i32=(-?\d+)", printed.stdout)
+        found = re.search(r"result\[0\]: i32=(-?\d+)", printed(command))
         function = getattr(library, entry["function"])
         function.restype = ctypes.c_int32
         if found is None or int(found[1]) != function(entry["input"]):
