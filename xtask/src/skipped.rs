@@ -71,8 +71,9 @@ impl Machine {
             // `.ci/run` installs packages first, or sets the variable if it cannot.
             "package" => env::var_os("VIREO_NO_PACKAGES").is_none(),
             "variable" => env::var_os(name).is_some(),
-            // Whether Python and an index of its packages are there is found out by trying, which `python/check` did.
-            "python" => false,
+            // Those that skipped have tried: nothing else says whether an index of Python's packages is there, and what
+            // a system allows.
+            "python" | "permission" => false,
             _ => return Err(format!("no test needs `{need}`: is the file one of skipped tests?")),
         })
     }
@@ -121,6 +122,7 @@ mod tests {
             "processor avx512f\tlanes\tno lanes\nprocessor avx512f\tothers\tno lanes\ntool c++\theader\tno compiler\n";
         let problems = judge(text, &machine()).unwrap();
         assert!(judge("python packages\tpython/check\tno index\n", &machine()).unwrap().is_empty());
+        assert!(judge("permission perf_event\tcounters\trefused\n", &machine()).unwrap().is_empty());
         assert_eq!(
             report(text).unwrap(),
             "3 skipped\n    2 for processor avx512f\n      lanes: no lanes\n      others: no lanes\n    1 for tool c++\n      \

@@ -15,6 +15,7 @@ use vireo::profile::{ProfileFile, ProfiledDevices, Reader, ReportFilter, ReportF
 use vireo::{Result, Session, StatusCode, inputs};
 
 use crate::models::recorded::eager_task;
+use crate::skip::{Need, skipped};
 
 const ALL: [ProfilingDataFamilies; 4] = [
     ProfilingDataFamilies::QUEUE_EVENTS,
@@ -164,6 +165,7 @@ fn dispatches_have_counters_of_the_processor() -> Result<()> {
         Err(status) => {
             // A system that allows no counters, or has none, says so by their names.
             assert!(!cfg!(target_os = "linux") || status.to_string().contains("the counter `"), "{status}");
+            skipped(Need::Permission("perf_event"), status);
             return Ok(());
         }
     };

@@ -22,6 +22,8 @@ pub enum Need<'a> {
     Tool(&'a str),
     /// A package of the system: `libhsa-runtime-dev`.
     Package(&'a str),
+    /// A service of the system that it may refuse: `perf_event`.
+    Permission(&'a str),
     /// A variable of the environment that names what is not part of the repository.
     Variable(&'a str),
 }
@@ -38,6 +40,7 @@ pub fn skipped(need: Need, why: impl Display) {
         Need::NoProcessor(name) => ("no-processor", name),
         Need::Tool(name) => ("tool", name),
         Need::Package(name) => ("package", name),
+        Need::Permission(name) => ("permission", name),
         Need::Variable(name) => ("variable", name),
     };
     let why = why.to_string().replace(['\t', '\n'], " ");

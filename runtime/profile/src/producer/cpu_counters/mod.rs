@@ -7,6 +7,8 @@ mod counter;
 mod linux;
 #[cfg(not(target_os = "linux"))]
 mod nowhere;
+#[cfg(all(test, target_os = "linux"))]
+mod tests;
 
 use vireo_core::status::{Result, Status, StatusCode};
 
@@ -62,38 +64,5 @@ impl CpuCounters {
     /// Those of the system, and FAILED_PRECONDITION if the thread did not begin.
     pub(super) fn end(&self, session: u64) -> Result<Values> {
         system::end(session)
-    }
-}
-
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
-    use super::*;
-
-    fn names(names: &[&str]) -> Vec<String> {
-        names.iter().map(|name| (*name).to_string()).collect()
-    }
-
-    #[test]
-    fn a_thread_counts_between_beginning_and_end() {
-        // Counters of the kernel itself are there on every system that allows counters at all.
-        let counters = match CpuCounters::select(&names(&["page-faults", "task-clock"])) {
-            Ok(counters) => counters,
-            Err(status) => return assert!(status.to_string().contains("the counter `"), "{status}"),
-        };
-        assert!(counters.end(1).is_err(), "it has not begun");
-        counters.begin(1).expect("they can be read");
-        let pages = vec![1_u8; 1 << 16];
-        let values = counters.end(1).expect("it has begun");
-        assert_eq!(pages.iter().map(|page| usize::from(*page)).sum::<usize>(), pages.len());
-        assert!(values.len() == 2 && values[1] > 0, "{values:?}");
-        assert!(counters.end(2).is_err(), "of another session");
-    }
-
-    #[test]
-    fn counters_are_refused_by_name() {
-        let unknown = CpuCounters::select(&names(&["task-clock", "flops"])).map(drop).expect_err("there is none");
-        assert!(unknown.to_string().contains("no counter `flops`: expected one of cycles,"), "{unknown}");
-        let twice = CpuCounters::select(&names(&["cycles", "cycles"])).map(drop).expect_err("it is there twice");
-        assert!(twice.to_string().contains("`cycles` is selected twice"), "{twice}");
     }
 }
