@@ -22,6 +22,7 @@ pub mod background;
 pub mod blocking;
 pub mod byte_size;
 pub mod executable_memory;
+pub mod fork;
 mod generated;
 pub mod glob;
 pub mod heap_bytes;

@@ -2,11 +2,12 @@
 //! timers of the process; it is started by the first timer, and sleeps until the next one.
 
 use std::collections::BTreeMap;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::thread;
 use std::time::Instant;
 
+use crate::fork::{self, Crew, Held, Side};
 use crate::status::{Result, Status};
 
 /// The timers that have not gone off, by their time and a number.
@@ -14,10 +15,15 @@ struct Timers {
     wakers: BTreeMap<(Instant, u64), Waker>,
     next: u64,
     has_thread: bool,
+    is_waking: bool,
 }
 
-static TIMERS: Mutex<Timers> = Mutex::new(Timers { wakers: BTreeMap::new(), next: 0, has_thread: false });
+static TIMERS: Mutex<Timers> =
+    Mutex::new(Timers { wakers: BTreeMap::new(), next: 0, has_thread: false, is_waking: false });
+/// Notified when the thread has another timer to wait for.
 static CHANGED: Condvar = Condvar::new();
+/// Notified when a task has been woken.
+static WOKEN: Condvar = Condvar::new();
 
 fn lock() -> MutexGuard<'static, Timers> {
     TIMERS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -35,8 +41,10 @@ impl Timer {
     /// # Errors
     /// `RESOURCE_EXHAUSTED` if the thread cannot be started.
     pub fn start(time: Instant, waker: Waker) -> Result<Timer> {
+        static CREW: LazyLock<Arc<dyn Crew>> = LazyLock::new(|| Arc::new(TimerThread));
         let mut timers = lock();
         if !timers.has_thread {
+            fork::register(Arc::downgrade(&CREW));
             let spawned = thread::Builder::new().name("vireo-timer".into()).spawn(run);
             spawned.map_err(|error| {
                 Status::resource_exhausted("the thread of timers cannot be started").with_source(error)
@@ -85,11 +93,40 @@ fn run() {
         let (key, left) = ((*time, *number), time.saturating_duration_since(Instant::now()));
         if left.is_zero() {
             let waker = timers.wakers.remove(&key);
+            timers.is_waking = true;
             drop(timers);
             waker.into_iter().for_each(Waker::wake);
             timers = lock();
+            timers.is_waking = false;
+            WOKEN.notify_all();
         } else {
             timers = CHANGED.wait_timeout(timers, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// The thread, for forks.
+struct TimerThread;
+
+impl Crew for TimerThread {
+    fn wait(&self, end: Instant) {
+        let left = end.saturating_duration_since(Instant::now());
+        let _ = WOKEN.wait_timeout_while(lock(), left, |timers| timers.is_waking);
+    }
+
+    fn hold(&self) -> Box<dyn Held + '_> {
+        Box::new(lock())
+    }
+}
+
+impl Held for MutexGuard<'_, Timers> {
+    fn is_idle(&self) -> bool {
+        !self.is_waking
+    }
+
+    fn resume(&mut self, side: Side) {
+        if side == Side::Child {
+            (self.has_thread, self.is_waking) = (false, false);
         }
     }
 }

@@ -5,7 +5,6 @@
 //! alive and hold no lock of others, so no thread has to wait for them. A fork waits for the job that runs, so that the
 //! child finds no lock that a thread holds which it does not have; what is queued is done in both processes.
 
-mod fork;
 mod queue;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,6 +15,7 @@ use std::time::Duration;
 
 pub use self::queue::Job;
 use self::queue::{DONE, SUBMITTED, lock, wait_for_running};
+use crate::fork;
 
 /// How long the thread waits for another job before it ends.
 const IDLE: Duration = Duration::from_secs(1);
@@ -52,7 +52,7 @@ pub fn always_available() {
 pub fn submit(urgency: Urgency, job: Job) -> Result<(), Job> {
     let mut queue = lock();
     if !queue.has_thread {
-        fork::register();
+        fork::register(queue::crew());
         if thread::Builder::new().name("vireo-background".into()).spawn(run).is_err() {
             return Err(job);
         }

@@ -1,7 +1,10 @@
 //! The queue of background jobs, which the thread, what submits jobs and the handlers of forks lock.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
+
+use crate::fork::{Crew, Held, Side};
 
 /// A job.
 pub type Job = Box<dyn FnOnce() + Send>;
@@ -53,4 +56,35 @@ pub(super) fn wait_for_running(queue: MutexGuard<'static, Queue>) -> MutexGuard<
         queue = DONE.wait(queue).unwrap_or_else(PoisonError::into_inner);
     }
     queue
+}
+
+/// The thread, for forks.
+pub(super) fn crew() -> Weak<dyn Crew> {
+    static CREW: LazyLock<Arc<dyn Crew>> = LazyLock::new(|| Arc::new(Background));
+    Arc::downgrade(&CREW)
+}
+
+struct Background;
+
+impl Crew for Background {
+    fn wait(&self, end: Instant) {
+        let left = end.saturating_duration_since(Instant::now());
+        let _ = DONE.wait_timeout_while(lock(), left, |queue| queue.is_running);
+    }
+
+    fn hold(&self) -> Box<dyn Held + '_> {
+        Box::new(lock())
+    }
+}
+
+impl Held for MutexGuard<'_, Queue> {
+    fn is_idle(&self) -> bool {
+        !self.is_running
+    }
+
+    fn resume(&mut self, side: Side) {
+        if side == Side::Child {
+            (self.has_thread, self.is_running) = (false, false);
+        }
+    }
 }
