@@ -60,6 +60,7 @@ impl LocalDevice {
         }
         let queue = |topology: &Topology| {
             let executor = Executor::new(topology.clone(), options);
+            executor.register_for_forks();
             Arc::new(Queue::new(LocalDiscipline::Workers(Arc::new(executor))))
         };
         Ok(LocalDevice { queues: options.topologies.iter().map(queue).collect(), ..self })

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::mem::{forget, take};
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
@@ -26,13 +27,13 @@ pub(crate) trait Task: Send {
 /// Worker threads, started when they are first needed. Dropping it waits until they have finished all ready tasks,
 /// except on a worker, of this executor or of another one.
 pub(crate) struct Executor {
-    pool: Arc<ThreadPool>,
+    pub(super) pool: Arc<ThreadPool>,
     handover_threshold: u64,
     sharing_threshold: u64,
     local_memory_limit: Option<u32>,
 }
 
-struct ThreadPool {
+pub(super) struct ThreadPool {
     /// The pool itself, for the threads it starts.
     this: Weak<ThreadPool>,
     topology: Topology,
@@ -41,16 +42,18 @@ struct ThreadPool {
     state: Mutex<PoolState>,
     /// Notified to wake sleeping workers.
     wake: Condvar,
+    /// Notified when the pool may be idle, if forks wait for that.
+    pub(super) idle: Condvar,
     /// Incremented whenever there may be new work.
     version: AtomicU64,
     /// Number of threads that lead or help.
-    busy: AtomicUsize,
+    pub(super) busy: AtomicUsize,
     /// Number of workers that spin for work.
-    spinning: AtomicUsize,
+    pub(super) spinning: AtomicUsize,
 }
 
 #[derive(Default)]
-struct PoolState {
+pub(super) struct PoolState {
     ready: VecDeque<Box<dyn Task>>,
     /// Fork-joins whose leaders are working.
     open_jobs: Vec<Arc<ForkJoin>>,
@@ -63,6 +66,12 @@ struct PoolState {
     /// Workers that block in a function of the host.
     blocked_workers: usize,
     sleeping: usize,
+    /// Workers that run a task, blocked ones among them.
+    running: usize,
+    /// Counts the forks of which this is the child.
+    process: u32,
+    /// Threads that want to fork once the pool is idle.
+    pub(super) forks: usize,
     stopping: bool,
     threads: Vec<JoinHandle<()>>,
 }
@@ -72,6 +81,20 @@ impl PoolState {
     /// run, and fail, on the thread that finds out.
     fn all_are_blocked(&self) -> bool {
         self.regular_workers + self.substitutes == self.blocked_workers
+    }
+
+    /// Whether nothing is there to do, and no worker does anything but wait for other threads. Some of those that run a
+    /// task may be the caller.
+    pub(super) fn is_idle(&self, callers: usize) -> bool {
+        self.ready.is_empty() && self.running <= self.blocked_workers + callers
+    }
+
+    /// Begins anew in the child of a fork, which has none of the workers, leaders and helpers.
+    pub(super) fn begin_anew(&mut self) {
+        // No thread is there to be joined.
+        take(&mut self.threads).into_iter().for_each(forget);
+        let (ready, stopping) = (take(&mut self.ready), self.stopping);
+        *self = PoolState { ready, stopping, process: self.process.wrapping_add(1), ..PoolState::default() };
     }
 }
 
@@ -91,6 +114,7 @@ impl Executor {
             stack_size: options.worker_stack_size,
             state: Mutex::default(),
             wake: Condvar::new(),
+            idle: Condvar::new(),
             version: AtomicU64::new(0),
             busy: AtomicUsize::new(0),
             spinning: AtomicUsize::new(0),
@@ -163,7 +187,7 @@ impl Drop for Executor {
     fn drop(&mut self) {
         let mut state = self.pool.lock();
         state.stopping = true;
-        let threads = std::mem::take(&mut state.threads);
+        let threads = take(&mut state.threads);
         drop(state);
         self.pool.version.fetch_add(1, Ordering::Relaxed);
         self.pool.wake.notify_all();
@@ -181,7 +205,7 @@ impl Drop for Executor {
 }
 
 impl ThreadPool {
-    fn lock(&self) -> MutexGuard<'_, PoolState> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, PoolState> {
         // No other code runs under the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -254,14 +278,22 @@ impl ThreadPool {
         bind_current_thread(&self.topology);
         blocking::join(self.clone());
         let mut state = self.lock();
+        let process = state.process;
         loop {
             if state.stopping && !keeps(Rule::ReadyTasksRunFirst) {
                 return;
             }
             if let Some(task) = state.ready.pop_front() {
+                state.running += 1;
                 drop(state);
                 task.run(Ok(()));
                 state = self.lock();
+                if state.process != process {
+                    // The task has forked. This is the child, which has other workers.
+                    return;
+                }
+                state.running -= 1;
+                self.look_whether_idle(&state);
                 continue;
             }
             let seen = self.version.load(Ordering::Relaxed);
@@ -304,6 +336,13 @@ impl ThreadPool {
         }
     }
 
+    /// Lets forks go on if the pool is idle.
+    fn look_whether_idle(&self, state: &PoolState) {
+        if state.forks > 0 && state.is_idle(0) {
+            self.idle.notify_all();
+        }
+    }
+
     /// Spins until there may be new work, for a limited time and while there are free processors.
     fn spin_for_work(&self, seen: u64) {
         self.spinning.fetch_add(1, Ordering::Relaxed);
@@ -324,6 +363,7 @@ impl WorkerPool for ThreadPool {
     fn begin_blocking(&self) {
         let mut state = self.lock();
         state.blocked_workers += 1;
+        self.look_whether_idle(&state);
         if state.ready.is_empty() || !keeps(Rule::BlockedWorkersAreReplaced) {
             return;
         }
@@ -331,14 +371,16 @@ impl WorkerPool for ThreadPool {
         let Some(pool) = self.this.upgrade() else { return };
         let Err(failure) = pool.wake(&mut state, 1, self.concurrency()) else { return };
         if state.all_are_blocked() && keeps(Rule::UnstartedTasksFail) {
-            let tasks = std::mem::take(&mut state.ready);
+            let tasks = take(&mut state.ready);
             drop(state);
             tasks.into_iter().for_each(|task| task.run(Err(failure.clone())));
         }
     }
 
     fn end_blocking(&self) {
-        self.lock().blocked_workers -= 1;
+        let mut state = self.lock();
+        state.blocked_workers = state.blocked_workers.saturating_sub(1);
+        drop(state);
         // Its substitute may be asleep and has to end.
         self.version.fetch_add(1, Ordering::Relaxed);
         self.wake.notify_all();

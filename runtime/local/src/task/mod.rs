@@ -10,6 +10,7 @@
 //! have begun.
 
 pub(crate) mod config;
+mod crew;
 mod executor;
 mod fork_join;
 mod options;

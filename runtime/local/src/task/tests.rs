@@ -128,6 +128,80 @@ fn workers_that_do_not_look_for_work_are_woken_for_it() {
     }
 }
 
+/// The exit code of a child that does this.
+#[cfg(unix)]
+fn in_child(work: impl FnOnce() -> bool) -> i32 {
+    // SAFETY: the child ends by `_exit`, and takes no locks but those of executors and of the allocator.
+    match unsafe { libc::fork() } {
+        0 => {
+            // SAFETY: these only end the process, the former if it waits for ever.
+            unsafe { libc::alarm(20) };
+            let right = work();
+            // SAFETY: this only ends the process.
+            unsafe { libc::_exit(i32::from(!right)) }
+        }
+        child => {
+            let mut status = 0;
+            // SAFETY: the status is written to a variable.
+            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+            status
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_child_of_a_fork_has_workers_of_its_own() {
+    let executor = executor(2);
+    executor.register_for_forks();
+    for round in 0..20 {
+        // The workers exist, and are asleep, look for work, or run tasks.
+        let (sender, receiver) = mpsc::channel();
+        for task in 0..round % 4 {
+            let sender = sender.clone();
+            let run = move || {
+                thread::sleep(Duration::from_millis(task));
+                sender.send(task).expect("is received");
+            };
+            executor.spawn(Box::new(run));
+        }
+        let all_run = || {
+            let (sender, receiver) = mpsc::channel();
+            for task in 0..10_u32 {
+                let sender = sender.clone();
+                executor.spawn(Box::new(move || sender.send(task).expect("is received")));
+            }
+            drop(sender);
+            let work = Counted::new(100);
+            let is_shared = executor.lead(true).share(100, &work, true).is_ok();
+            is_shared && work.counts() == [1; 100] && receiver.iter().sum::<u32>() == 45
+        };
+        assert_eq!(in_child(all_run), 0, "round {round}");
+        assert!(all_run(), "in the parent");
+        drop(sender);
+        assert_eq!(receiver.iter().count() as u64, round % 4);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_task_may_fork() {
+    let executor = Arc::new(executor(1));
+    executor.register_for_forks();
+    let (sender, receiver) = mpsc::channel();
+    let own = executor.clone();
+    let run = move || {
+        let runs_another = || {
+            let (sender, receiver) = mpsc::channel();
+            own.spawn(Box::new(move || sender.send(3).expect("is received")));
+            receiver.recv() == Ok(3)
+        };
+        sender.send(in_child(runs_another)).expect("is received");
+    };
+    executor.spawn(Box::new(run));
+    assert_eq!(receiver.recv(), Ok(0));
+}
+
 #[test]
 fn the_owner_takes_from_the_front_and_thieves_half_from_the_back() {
     let tiles = TileRange::default();
