@@ -145,6 +145,7 @@ where
         operation: QueueOperation<'_>,
         (allocator, slots): (&Arc<A>, &Arc<StagingSlots>),
     ) -> Result<()> {
+        self.workers.check_process()?;
         let signal = points.1;
         let staging = || {
             let (queue, target, allocator) = (self.core.clone(), self.target.clone(), allocator.clone());

@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
+use vireo_core::fork;
+
 use super::core::join_driver;
 use super::sync::{Condvar, Mutex, MutexGuard, spawn};
 use crate::status::{Result, Status};
@@ -32,6 +34,8 @@ struct Shared {
 pub struct HostWorkers {
     /// The driver, after which threads are named.
     name: &'static str,
+    /// The process that opened the device.
+    process: u32,
     shared: Arc<Shared>,
 }
 
@@ -68,7 +72,25 @@ impl Shared {
 impl HostWorkers {
     /// Threads of a driver; none yet.
     pub fn new(name: &'static str) -> HostWorkers {
-        HostWorkers { name, shared: Arc::default() }
+        HostWorkers { name, process: fork::process(), shared: Arc::default() }
+    }
+
+    /// Checks that the threads of the device are those of this process.
+    ///
+    /// # Errors
+    /// FAILED_PRECONDITION in the child of a fork. Nothing would ever end there.
+    #[inline]
+    pub fn check_process(&self) -> Result<()> {
+        if self.process == fork::process() { Ok(()) } else { Err(self.of_another_process()) }
+    }
+
+    #[cold]
+    fn of_another_process(&self) -> Status {
+        Status::failed_precondition(format!(
+            "the device of the driver `{}` belongs to the process that forked this one, and a GPU is used by one process: \
+             open the device after the fork",
+            self.name
+        ))
     }
 
     /// Runs `work` on a thread.
