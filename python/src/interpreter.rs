@@ -5,14 +5,16 @@
 //! handed to one thread of this module ([`later`]), which holds nothing of the runtime while it waits. Event loops are
 //! woken so, and memory that programs have borrowed is given back.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use pyo3::{ffi, intern, prelude::*};
+use vireo_core::fork::{self, Crew, Held, Side};
 
 use crate::interrupts::Watch;
 
@@ -31,9 +33,6 @@ struct Jobs {
 thread_local! {
     /// Whether this thread is in the runtime, without the interpreter.
     static IS_DETACHED: Cell<bool> = const { Cell::new(false) };
-    /// The locks of a thread that forks.
-    static FORKING: RefCell<Option<(MutexGuard<'static, Jobs>, MutexGuard<'static, Watch>)>> =
-        const { RefCell::new(None) };
 }
 
 /// Runs `work` while other threads have the interpreter.
@@ -122,34 +121,8 @@ pub fn allow_forks(py: Python<'_>) -> PyResult<()> {
     static REGISTERED: PyOnceLock<()> = PyOnceLock::new();
     REGISTERED
         .get_or_try_init(py, || {
-            let function = |name, work: fn()| {
-                PyCFunction::new_closure(
-                    py,
-                    Some(name),
-                    None,
-                    move |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| work(),
-                )
-            };
-            let lock = || {
-                FORKING.with(|forking| {
-                    *forking.borrow_mut() = Some((JOBS.lock().unwrap_or_else(PoisonError::into_inner), Watch::lock()));
-                });
-            };
-            let unlock = || FORKING.with(|forking| drop(forking.borrow_mut().take()));
-            let forget = || {
-                FORKING.with(|forking| {
-                    if let Some((mut jobs, mut watch)) = forking.borrow_mut().take() {
-                        // The thread is one of the parent.
-                        std::mem::forget(jobs.worker.take());
-                        watch.forget_thread();
-                    }
-                });
-            };
-            let keywords = PyDict::new(py);
-            keywords.set_item("before", function(c"before_fork", lock)?)?;
-            keywords.set_item("after_in_parent", function(c"after_fork_in_parent", unlock)?)?;
-            keywords.set_item("after_in_child", function(c"after_fork_in_child", forget)?)?;
-            py.import(intern!(py, "os"))?.call_method(intern!(py, "register_at_fork"), (), Some(&keywords))?;
+            static CREW: LazyLock<Arc<dyn Crew>> = LazyLock::new(|| Arc::new(Threads));
+            fork::register(Arc::downgrade(&CREW));
             let at_exit = PyCFunction::new_closure(
                 py,
                 Some(c"at_exit"),
@@ -160,4 +133,35 @@ pub fn allow_forks(py: Python<'_>) -> PyResult<()> {
             Ok(())
         })
         .copied()
+}
+
+/// The threads of this library, for forks. The thread that forks has the interpreter, so both wait for that, or for
+/// work.
+struct Threads;
+
+impl Crew for Threads {
+    fn wait(&self, _end: Instant) {}
+
+    fn hold(&self) -> Box<dyn Held + '_> {
+        Box::new(HeldThreads { jobs: JOBS.lock().unwrap_or_else(PoisonError::into_inner), watch: Watch::lock() })
+    }
+}
+
+struct HeldThreads {
+    jobs: MutexGuard<'static, Jobs>,
+    watch: MutexGuard<'static, Watch>,
+}
+
+impl Held for HeldThreads {
+    fn is_idle(&self) -> bool {
+        true
+    }
+
+    fn resume(&mut self, side: Side) {
+        if side == Side::Child {
+            // The thread is one of the parent.
+            std::mem::forget(self.jobs.worker.take());
+            self.watch.forget_thread();
+        }
+    }
 }
