@@ -193,6 +193,9 @@ pub mod interp {
     pub use vireo_core::limits::DispatchMode;
     pub use vireo_core::limits::{Limits, Tier};
     pub use vireo_module::vmfb::SourceMap;
+    // The decisions of the compiler about loops, which change with it, for the command line.
+    #[doc(hidden)]
+    pub use vireo_vm::interp::loops;
     #[doc(hidden)]
     pub use vireo_vm::interp::machine::lent_references::LendableObjects;
     pub use vireo_vm::interp::threaded::{LeftOut, MachineCode, SideExitReason, SideExits};

@@ -3,7 +3,7 @@
 use super::vector_loop::{mask, transposition};
 use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::analysis::shapes::Shapes;
-use crate::ir::decisions::{Decision, Refusal};
+use crate::interp::code::loops::Refusal;
 use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, Graph, Nodes, Terminator};
 use crate::ir::types::Width;
 
@@ -15,6 +15,8 @@ const FEWEST: u64 = 2;
 
 pub(super) struct Candidate {
     pub nest: LoopNest,
+    /// The op at which it begins.
+    pub op: u32,
     pub shapes: Shapes,
     /// Candidates that are better have a lower one.
     pub rank: (u32, usize),
@@ -62,7 +64,8 @@ impl Candidate {
                 Item::Loop(_) => None,
             }));
         });
-        Ok(Candidate { nest, shapes, rank: (class, loops), blocks, nodes, largest })
+        let op = nest.op(graph);
+        Ok(Candidate { nest, op, shapes, rank: (class, loops), blocks, nodes, largest })
     }
 }
 
@@ -82,14 +85,6 @@ pub(super) fn iterations(graph: &Graph, nest: &LoopNest) -> Option<u64> {
     let (start, bound) = (graph.constant(nest.start[nest.induction])?, graph.constant(nest.bound)?);
     let distance = (bound as i64).saturating_sub(start as i64);
     Some(u64::try_from(distance).map_or(0, |distance| distance.div_ceil(nest.step)))
-}
-
-/// Notes what became of a loop.
-pub(super) fn note(graph: &mut Graph, nest: &LoopNest, decision: Decision) {
-    if let Some(exit) = graph.blocks[nest.header].header_exit {
-        let pc = graph.exit(exit).pc;
-        graph.decisions.push((pc, decision));
-    }
 }
 
 /// The preheader of a scalar loop that does what a faster one before it leaves.

@@ -13,7 +13,7 @@
 
 use smallvec::SmallVec;
 
-use super::candidate::{Candidate, Remainder, iterations, note};
+use super::candidate::{Candidate, Remainder, iterations};
 use super::factor::Surroundings;
 use super::guarded_loop::{GuardedLoop, guard};
 use super::guards::Guards;
@@ -22,7 +22,7 @@ use super::unroll_and_jam::rows::{Rows, RowsBuilder};
 use crate::analysis::loop_nest::{Item, LoopNest, addend};
 use crate::analysis::shapes::{Role, Shape, access};
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::decisions::Decision;
+use crate::interp::code::loops::{Outcome, Refusal, Transformation};
 use crate::ir::graph::{BlockIndex, Graph, Kind, NodeId, Nodes};
 use crate::ir::types::{Scalar, Ty};
 
@@ -46,9 +46,9 @@ struct Level {
 }
 
 /// Makes one loop, with vectors, of that of the candidate and those around it, if that is possible and the candidate is
-/// short. None if not, and nothing that is reached has changed then.
-pub(super) fn collapse(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockIndex]) -> Option<()> {
-    let own = iterations(graph, &candidate.nest).filter(|own| *own < LONG)?;
+/// short. If not, nothing that is reached has changed.
+pub(super) fn collapse(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockIndex]) -> Result<(), Refusal> {
+    let own = iterations(graph, &candidate.nest).filter(|own| *own < LONG).ok_or(Refusal::TooManyIterations)?;
     if candidate.shapes.sequential
         || candidate.shapes.sums
         || candidate.shapes.moves_stores
@@ -56,17 +56,25 @@ pub(super) fn collapse(graph: &mut Graph, candidate: &Candidate, preheaders: &[B
         || !candidate.nest.is_top_tested
         || candidate.shapes.roles.contains(&Role::Reduction)
     {
-        return None;
+        return Err(Refusal::OtherLanes);
     }
     let mut levels: SmallVec<[Level; MAX_LEVELS]> = SmallVec::new();
     let mut outermost = None;
     let mut all = own;
     // The loops around come before it in the order, the innermost one last.
     let before = preheaders.iter().rev().skip_while(|preheader| **preheader != candidate.nest.preheader).skip(1);
+    let mut refusal = Refusal::NotNested;
     for preheader in before.take(MAX_LEVELS) {
         let inside = levels.last().map_or(candidate.nest.preheader, |level| level.nest.preheader);
-        let Some((nest, rows)) = level(graph, *preheader, inside, candidate, all) else { break };
+        let (nest, rows) = match level(graph, *preheader, inside, candidate, all) {
+            Ok(level) => level,
+            Err(reason) => {
+                refusal = reason;
+                break;
+            }
+        };
         let known = iterations(graph, &nest);
+        refusal = Refusal::TooManyIterations;
         if let Some(known) = known {
             let Some(product) = all.checked_mul(known).filter(|product| *product <= MAX_ITERATIONS) else { break };
             all = product;
@@ -79,15 +87,14 @@ pub(super) fn collapse(graph: &mut Graph, candidate: &Candidate, preheaders: &[B
             break;
         }
     }
-    let rows = outermost?;
-    let (blocks, order, decisions) = (graph.blocks.len(), graph.order.clone(), graph.decisions.len());
-    let made = make(graph, (&levels, &rows), candidate, all);
-    if made.is_none() {
+    let rows = outermost.ok_or(refusal)?;
+    let (blocks, order, decisions) = (graph.blocks.len(), graph.order.clone(), graph.decisions.all.len());
+    make(graph, (&levels, &rows), candidate, all).ok_or_else(|| {
         graph.blocks.truncate(blocks);
         graph.order = order;
-        graph.decisions.truncate(decisions);
-    }
-    made
+        graph.decisions.all.truncate(decisions);
+        Refusal::NotGuarded
+    })
 }
 
 /// The loop of a preheader, if there is nothing in it but the loop `inside`, and if all indices of the candidate grow
@@ -98,14 +105,14 @@ fn level(
     inside: BlockIndex,
     candidate: &Candidate,
     inner: u64,
-) -> Option<(LoopNest, Rows)> {
-    let nest = LoopNest::parse(graph, preheader)?;
+) -> Result<(LoopNest, Rows), Refusal> {
+    let nest = LoopNest::parse(graph, preheader).ok_or(Refusal::NotNested)?;
     let mut loops = nest.body.iter().filter_map(|item| match item {
         Item::Loop(own) => Some(own.preheader),
         Item::Nodes(_) => None,
     });
     if loops.next() != Some(inside) || loops.next().is_some() || !nest.is_top_tested {
-        return None;
+        return Err(Refusal::NotNested);
     }
     let own = nest.body.iter().filter_map(|item| match item {
         Item::Nodes(block) => Some(*block),
@@ -113,10 +120,10 @@ fn level(
     });
     for block in own {
         if graph.blocks[block].nodes.iter().any(|id| access(graph, *id).is_some()) {
-            return None;
+            return Err(Refusal::NotNested);
         }
     }
-    let rows = Rows::new(graph, &nest)?;
+    let rows = Rows::new(graph, &nest).ok_or(Refusal::DependentRows)?;
     let mut fits = true;
     candidate.nest.for_each_node(graph, &mut |id| {
         fits &= match access(graph, id) {
@@ -124,7 +131,7 @@ fn level(
             None => is_independent(graph, &rows, candidate, id),
         };
     });
-    fits.then_some((nest, rows))
+    if fits { Ok((nest, rows)) } else { Err(Refusal::NotRows) }
 }
 
 /// Whether an index grows by as much in an iteration of the loop around as in so many of the candidate.
@@ -208,8 +215,10 @@ fn make(graph: &mut Graph, (levels, rows): (&[Level], &Rows), candidate: &Candid
     }
     made.end(graph, outer, first(outer.bound), (last, after), remainder)?;
 
-    note(graph, &candidate.nest, Decision::Collapsed { loops: levels.len(), iterations: all });
-    let collapsed = Candidate::new(graph, preheader, candidate.largest).ok()?;
+    let outcome = || Outcome::Collapsed { loops: levels.len(), iterations: all };
+    graph.decisions.note(candidate.op, Transformation::Collapse, outcome);
+    let copy = Candidate::new(graph, preheader, candidate.largest).ok()?;
+    let collapsed = Candidate { op: candidate.op, ..copy };
     vectorise(graph, &collapsed, Surroundings::Jammed { vectors: VECTORS }, None)?;
     guard(graph, outer, checks, enter);
     Some(())

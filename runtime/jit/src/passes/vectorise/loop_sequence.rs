@@ -2,13 +2,13 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::candidate::{Candidate, Remainder, has_rows, iterations, note};
+use super::candidate::{Candidate, Remainder, has_rows, iterations};
 use super::factor::{Factor, Surroundings};
 use super::guards::Guards;
 use super::live_outs::{self, Users};
 use super::vector_loop::{VectorLoop, mask};
 use crate::analysis::shapes::Role;
-use crate::ir::decisions::Decision;
+use crate::interp::code::loops::{Outcome, Transformation, VectorLoopShape};
 use crate::ir::graph::{BlockIndex, Branch, Graph, Terminator};
 use crate::ir::hash::Table;
 use crate::ir::per_block::BlockSet;
@@ -103,11 +103,11 @@ pub(super) fn vectorise(
     surroundings: Surroundings,
     users: Option<&Users>,
 ) -> Option<()> {
-    let (blocks, decisions) = (graph.blocks.len(), graph.decisions.len());
+    let (blocks, decisions) = (graph.blocks.len(), graph.decisions.all.len());
     let made = make(graph, candidate, surroundings, users);
     if made.is_none() {
         graph.blocks.truncate(blocks);
-        graph.decisions.truncate(decisions);
+        graph.decisions.all.truncate(decisions);
     }
     made
 }
@@ -153,8 +153,13 @@ fn make(graph: &mut Graph, candidate: &Candidate, surroundings: Surroundings, us
     if factors.is_empty() {
         return None;
     }
-    let loops = factors.iter().map(|factor| (factor.iterations(), factor.is_masked)).collect();
-    note(graph, nest, Decision::Vectors(loops));
+    let shape = |factor: &Factor| VectorLoopShape {
+        iterations: factor.iterations(),
+        lanes: factor.width.lanes(),
+        is_masked: factor.is_masked,
+    };
+    let outcome = || Outcome::Vectorised(factors.iter().map(shape).collect());
+    graph.decisions.note(candidate.op, Transformation::Vectors, outcome);
     for factor in factors {
         let vector_loop =
             VectorLoop { nest, shapes, initial_values: &initial_values, factor, steps, exit: state, skips_remainder };

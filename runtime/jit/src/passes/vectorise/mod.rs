@@ -16,6 +16,8 @@
 
 mod candidate;
 mod collapse;
+#[cfg(test)]
+mod decision_tests;
 mod factor;
 mod guarded_loop;
 mod guards;
@@ -24,11 +26,12 @@ mod loop_sequence;
 mod unroll_and_jam;
 mod vector_loop;
 
-use crate::ir::decisions::{Decision, Refusal};
+use crate::analysis::loop_nest::op_of;
+use crate::interp::code::loops::{Refusal, Transformation};
 use crate::ir::graph::{BlockIndex, Graph};
 use crate::ir::per_block::BlockSet;
 use crate::processor::features::Features;
-use candidate::{Candidate, note};
+use candidate::Candidate;
 use factor::Surroundings;
 use live_outs::Users;
 use loop_sequence::vectorise;
@@ -47,7 +50,10 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
     for preheader in preheaders.iter().copied() {
         match Candidate::new(graph, preheader, *largest) {
             Ok(candidate) => candidates.push(candidate),
-            Err(refusal) => note_scalar(graph, preheader, refusal),
+            Err(refusal) => {
+                let op = op_of(graph, preheader);
+                graph.decisions.refuse(op, Transformation::Vectors, refusal);
+            }
         }
     }
     candidates.sort_by_key(|candidate| candidate.rank);
@@ -61,20 +67,31 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
     for candidate in candidates {
         // Each takes time in proportion to the whole function.
         if count == MAX_LOOPS || !graph.effort.spend(graph.nodes.len()) {
-            break;
+            graph.decisions.refuse(candidate.op, Transformation::Vectors, Refusal::TooMany);
+            continue;
         }
         // A loop in or around one that is vectorised stays as it is.
         if candidate.blocks.iter().any(|block| taken.contains(*block)) {
-            note(graph, &candidate.nest, Decision::Scalar(Refusal::InAnother));
+            graph.decisions.refuse(candidate.op, Transformation::Vectors, Refusal::InAnother);
             continue;
         }
         // The code after a loop that has been vectorised uses other values than before.
+        let op = candidate.op;
         let again = if count > 0 { Candidate::new(graph, candidate.nest.preheader, *largest) } else { Ok(candidate) };
-        let Ok(candidate) = again else { continue };
-        let collapsed = collapse::collapse(graph, &candidate, &preheaders);
-        let jammed = match collapsed {
-            Some(()) => Some(unroll_and_jam::Jammed { leaves_nothing: true }),
-            None => unroll_and_jam::jam(graph, &candidate, &preheaders),
+        let candidate = match again {
+            Ok(candidate) => candidate,
+            Err(refusal) => {
+                graph.decisions.refuse(op, Transformation::Vectors, refusal);
+                continue;
+            }
+        };
+        let jammed = match collapse::collapse(graph, &candidate, &preheaders) {
+            Ok(()) => Some(unroll_and_jam::Jammed { leaves_nothing: true }),
+            Err(refusal) => {
+                graph.decisions.refuse(candidate.op, Transformation::Collapse, refusal);
+                let jammed = unroll_and_jam::jam(graph, &candidate, &preheaders);
+                jammed.map_err(|refusal| graph.decisions.refuse(candidate.op, Transformation::Jam, refusal)).ok()
+            }
         };
         users.iter_mut().for_each(|users| users.update(graph));
         // Where a jammed loop does everything, the loop that was there runs only if a guard fails, or near a limit.
@@ -84,16 +101,8 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
             candidate.blocks.iter().for_each(|block| taken.insert(*block));
             count += 1;
         } else {
-            note(graph, &candidate.nest, Decision::Scalar(Refusal::NotGuarded));
+            graph.decisions.refuse(candidate.op, Transformation::Vectors, Refusal::NotGuarded);
         }
     }
     count > 0
-}
-
-/// Notes that the loop of a preheader stays as it is.
-fn note_scalar(graph: &mut Graph, preheader: BlockIndex, refusal: Refusal) {
-    if let Some(exit) = graph.blocks[preheader].preheader_exit {
-        let pc = graph.exit(exit).pc;
-        graph.decisions.push((pc, Decision::Scalar(refusal)));
-    }
 }

@@ -25,7 +25,7 @@ pub(super) mod rows;
 #[cfg(test)]
 mod tests;
 
-use super::candidate::{Candidate, Remainder, iterations, note};
+use super::candidate::{Candidate, Remainder, iterations};
 use super::factor::Surroundings;
 use super::guarded_loop::{GuardedLoop, guard};
 use super::guards::Guards;
@@ -33,7 +33,7 @@ use super::loop_sequence::vectorise;
 use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::analysis::shapes::{Role, Shape, access};
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::decisions::Decision;
+use crate::interp::code::loops::{Outcome, Refusal, Transformation};
 use crate::ir::graph::{BlockIndex, Graph, Kind};
 use crate::ir::types::{Scalar, Ty, Width};
 use rows::{Rows, RowsBuilder};
@@ -73,9 +73,8 @@ pub(super) struct Jammed {
 }
 
 /// Makes a jammed loop, with vectors, if one of the loops around that of the candidate can be jammed and its iterations
-/// share vectors. `preheaders` has those of all loops. None if that is not possible, and nothing that is reached has
-/// changed then.
-pub(super) fn jam(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockIndex]) -> Option<Jammed> {
+/// share vectors. `preheaders` has those of all loops. If that is not possible, nothing that is reached has changed.
+pub(super) fn jam(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockIndex]) -> Result<Jammed, Refusal> {
     // Guards of a short loop take as long as its vectors, and those of a jammed one stand for all rows.
     let is_short = iterations(graph, &candidate.nest).is_some_and(|count| count <= SHORT)
         && !candidate.shapes.roles.contains(&Role::Reduction);
@@ -87,39 +86,43 @@ pub(super) fn jam(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockI
         // More lanes save more than rows that share vectors.
         || candidate.shapes.bytes.is_some()
     {
-        return None;
+        return Err(if candidate.shapes.sequential { Refusal::Sequential } else { Refusal::OtherLanes });
     }
+    let mut refusal = Refusal::NotNested;
     // The loops around come before it in the order, the innermost one last. A loop that is around others can only be
     // jammed if they can be.
     let before = preheaders.iter().rev().skip_while(|preheader| **preheader != candidate.nest.preheader).skip(1);
     for preheader in before {
-        let outer = LoopNest::parse(graph, *preheader).filter(|outer| is_directly_around(outer, &candidate.nest))?;
+        let outer = LoopNest::parse(graph, *preheader).filter(|outer| is_directly_around(outer, &candidate.nest));
+        let outer = outer.ok_or(refusal)?;
         let mut nodes = 0;
         outer.for_each_node(graph, &mut |_| nodes += 1);
         if nodes > MAX_NODES {
-            return None;
+            return Err(Refusal::TooLarge);
         }
+        refusal = Refusal::DependentRows;
         let Some(rows) = Rows::new(graph, &outer) else { continue };
         let shares = shares_vectors(graph, candidate, &rows);
+        refusal = Refusal::SharesNothing;
         if !is_short && !shares {
             continue;
         }
         // Rows that share nothing are no faster for their number, unless there are no others.
         let are_all = iterations(graph, &outer).is_some_and(|all| all <= MAX_ROWS);
         let most = if shares || are_all { MAX_ROWS } else { FEW_ROWS };
-        let unrolling = unrolling(graph, &outer, candidate, most)?;
-        let (blocks, order, decisions) = (graph.blocks.len(), graph.order.clone(), graph.decisions.len());
-        let made = make(graph, (&outer, &rows), candidate, unrolling);
-        if made.is_none() {
+        let unrolling = unrolling(graph, &outer, candidate, most).ok_or(Refusal::NoRegisters)?;
+        let (blocks, order, decisions) = (graph.blocks.len(), graph.order.clone(), graph.decisions.all.len());
+        if make(graph, (&outer, &rows), candidate, unrolling).is_none() {
             graph.blocks.truncate(blocks);
             graph.order = order;
-            graph.decisions.truncate(decisions);
+            graph.decisions.all.truncate(decisions);
+            return Err(Refusal::NotGuarded);
         }
         let all = iterations(graph, &outer).filter(|_| outer.is_top_tested);
         let leaves_nothing = all.is_some_and(|all| all.is_multiple_of(unrolling.rows));
-        return made.map(|()| Jammed { leaves_nothing });
+        return Ok(Jammed { leaves_nothing });
     }
-    None
+    Err(refusal)
 }
 
 /// Whether a loop has the other one in it, and no third one that has not.
@@ -216,8 +219,11 @@ fn make(
     let latch = builder.block();
     made.end(graph, outer, limit, (latch, next), remainder)?;
 
-    note(graph, outer, Decision::Rows { rows: unrolling.rows, vectors: unrolling.vectors });
-    let jammed = Candidate::new(graph, preheader, candidate.largest).ok()?;
+    let Unrolling { rows, vectors } = unrolling;
+    let op = outer.op(graph);
+    graph.decisions.note(op, Transformation::Jam, || Outcome::Jammed { rows, vectors });
+    let copy = Candidate::new(graph, preheader, candidate.largest).ok()?;
+    let jammed = Candidate { op: candidate.op, ..copy };
     debug_assert_eq!(jammed.shapes.is_wide, candidate.shapes.is_wide, "rows have the same types");
     vectorise(graph, &jammed, Surroundings::Jammed { vectors: unrolling.vectors }, None)?;
     guard(graph, outer, checks, enter);
