@@ -18,7 +18,7 @@ use super::factor::Surroundings;
 use super::guarded_loop::{GuardedLoop, guard};
 use super::guards::Guards;
 use super::loop_sequence::vectorise;
-use super::unroll_and_jam::rows::{Rows, RowsBuilder};
+use super::rows::{Rows, RowsBuilder};
 use crate::analysis::loop_nest::{Item, LoopNest, addend};
 use crate::analysis::shapes::{Role, Shape, access};
 use crate::generated::vm::primitive::Primitive;

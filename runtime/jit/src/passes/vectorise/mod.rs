@@ -23,6 +23,7 @@ mod guarded_loop;
 mod guards;
 mod live_outs;
 mod loop_sequence;
+mod rows;
 mod unroll_and_jam;
 mod vector_loop;
 

@@ -21,7 +21,6 @@
 //! element. So nothing in it is checked, an element is the same whichever iteration comes first, and each row adds up
 //! its own sums in the order of the program. The vectoriser calls this for the loops that it takes.
 
-pub(super) mod rows;
 #[cfg(test)]
 mod tests;
 
@@ -30,13 +29,13 @@ use super::factor::Surroundings;
 use super::guarded_loop::{GuardedLoop, guard};
 use super::guards::Guards;
 use super::loop_sequence::vectorise;
+use super::rows::{Rows, RowsBuilder};
 use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::analysis::shapes::{Role, Shape, access};
 use crate::generated::vm::primitive::Primitive;
 use crate::interp::code::loops::{Outcome, Refusal, Transformation};
 use crate::ir::graph::{BlockIndex, Graph, Kind};
 use crate::ir::types::{Scalar, Ty, Width};
-use rows::{Rows, RowsBuilder};
 
 /// Most rows, iterations that are computed together, and how many there may be whatever else fits the registers.
 const MAX_ROWS: u64 = 8;
