@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use vireo::Result;
 use vireo::asm::signature;
 use vireo::bytecode::Names;
-use vireo::interp::loops::{LoopDecision, Outcome, VectorLoopShape};
+use vireo::interp::loops::{LoopDecision, LoopEstimate, Outcome, VectorLoopShape};
 use vireo::visible_text::visible;
 use vireo::vm::Module;
 
@@ -116,6 +116,11 @@ fn decision_as_json(decision: &LoopDecision) -> Value {
         Outcome::Refused(refusal) => {
             object.insert("reason".into(), json!(refusal.name()));
         }
+    }
+    if let Some(LoopEstimate { iterations, is_known, scalar, transformed }) = decision.estimate {
+        let estimate =
+            json!({"iterations": iterations, "is_known": is_known, "scalar": scalar, "transformed": transformed});
+        object.insert("estimate".into(), estimate);
     }
     Value::Object(object)
 }

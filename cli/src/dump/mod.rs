@@ -137,7 +137,7 @@ fn machine_code(archive: &Archive, summary: &Summary, names: &[String], form: Fo
     Ok(texts.join("\n"))
 }
 
-/// What became of the loops of the same functions.
+/// The decisions about the loops of the same functions.
 fn decisions_about_loops(
     archive: &Archive,
     summary: &Summary,

@@ -289,8 +289,8 @@ impl Module {
         Ok(None)
     }
 
-    /// The decisions of the JIT about the loops of function `ordinal`, in the order in which they were made; none if the
-    /// function is left to the interpreter. They are for developers of the compiler, and change with that.
+    /// The decisions of the JIT about the loops of function `ordinal`, in the order in which they were made; none if
+    /// the function is left to the interpreter. They are for developers of the compiler, and change with that.
     ///
     /// # Errors
     /// `UNIMPLEMENTED` where there is no machine code in this build.

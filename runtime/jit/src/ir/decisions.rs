@@ -1,7 +1,7 @@
 //! The decisions of passes about the loops of a graph, noted for people if somebody asked for them. Nothing depends on
 //! them.
 
-use crate::interp::code::loops::{LoopDecision, Outcome, Refusal, Transformation};
+use crate::interp::code::loops::{LoopDecision, LoopEstimate, Outcome, Refusal, Transformation};
 
 /// The decisions, in the order in which they were made.
 #[derive(Clone, Debug, Default)]
@@ -13,14 +13,26 @@ pub(crate) struct Decisions {
 
 impl Decisions {
     /// Notes what becomes of the loop that begins at `op`, if somebody asked.
-    pub fn note(&mut self, op: u32, transformation: Transformation, outcome: impl FnOnce() -> Outcome) {
+    pub fn note(
+        &mut self,
+        op: u32,
+        transformation: Transformation,
+        estimate: Option<LoopEstimate>,
+        outcome: impl FnOnce() -> Outcome,
+    ) {
         if self.are_wanted {
-            self.all.push(LoopDecision { op, transformation, outcome: outcome() });
+            self.all.push(LoopDecision { op, transformation, outcome: outcome(), estimate });
         }
     }
 
     /// Notes that the loop that begins at `op` is not transformed.
-    pub fn refuse(&mut self, op: u32, transformation: Transformation, refusal: Refusal) {
-        self.note(op, transformation, || Outcome::Refused(refusal));
+    pub fn refuse(
+        &mut self,
+        op: u32,
+        transformation: Transformation,
+        estimate: Option<LoopEstimate>,
+        refusal: Refusal,
+    ) {
+        self.note(op, transformation, estimate, || Outcome::Refused(refusal));
     }
 }

@@ -73,7 +73,8 @@ pub(super) fn split_loops(graph: &mut Graph, features: Features) -> bool {
             // The iterations of an outer loop take long, so its divisions matter only if they keep it from being
             // vectorised.
             None if nest.is_outer() && !has_vectors => Err(Refusal::NotVectors),
-            None if attempts == MAX_LOOPS || !graph.effort.spend(2 * graph.nodes.len()) => Err(Refusal::TooMany),
+            None if attempts == MAX_LOOPS => Err(Refusal::TooMany),
+            None if !graph.effort.spend(2 * graph.nodes.len()) => Err(Refusal::NoEffort),
             None => {
                 attempts += 1;
                 try_split(graph, &nest)
@@ -81,17 +82,17 @@ pub(super) fn split_loops(graph: &mut Graph, features: Features) -> bool {
         };
         is_any_split |= outcome.is_ok();
         match outcome {
-            Ok(transformation) => graph.decisions.note(op, transformation, || Outcome::Split),
+            Ok(transformation) => graph.decisions.note(op, transformation, None, || Outcome::Split),
             // Of a loop without divisions there is nothing to say.
             Err(Refusal::NoDivisions) => {}
-            Err(refusal) => graph.decisions.refuse(op, Transformation::Strips, refusal),
+            Err(refusal) => graph.decisions.refuse(op, Transformation::Strips, None, refusal),
         }
     }
     is_any_split
 }
 
-/// Splits a loop: into what. If that is not possible or not worthwhile, the graph is as it was, but for nodes and exits without
-/// users.
+/// Splits a loop, and says into what. If that is not possible or not worthwhile, the graph is as it was, but for nodes
+/// and exits without users.
 fn try_split(graph: &mut Graph, nest: &LoopNest) -> Result<Transformation, Refusal> {
     let mut columns = rectangles::columns(graph, nest);
     // A rectangle that is known is one on every path, so nothing is lost if its loops are not long.

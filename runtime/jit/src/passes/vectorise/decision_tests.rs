@@ -75,6 +75,17 @@ struct Decided {
     rows: Vec<u64>,
 }
 
+/// Checks that a form that was refused for its cost was no cheaper than another one of the same loop, by more than the
+/// estimates err.
+fn check_costs(all: &[LoopDecision]) {
+    for costly in all.iter().filter(|one| one.outcome == Outcome::Refused(Refusal::Costlier)) {
+        let cost = |one: &LoopDecision| one.estimate.map_or(u64::MAX, |estimate| estimate.transformed);
+        let is_made = |one: &&LoopDecision| !matches!(one.outcome, Outcome::Refused(_)) && one.estimate.is_some();
+        let made = all.iter().filter(is_made).map(cost);
+        assert!(made.into_iter().any(|made| made <= cost(costly).saturating_mul(2)), "{costly}");
+    }
+}
+
 fn take(from: &mut Vec<u64>, step: u64) -> bool {
     let at = from.iter().position(|own| *own == step);
     at.map(|at| from.swap_remove(at)).is_some()
@@ -120,6 +131,7 @@ fn decisions_are_those_of_the_graphs() {
                 if !are_single {
                     continue;
                 }
+                check_costs(&graph.decisions.all);
                 let mut inside: Vec<BlockIndex> = Vec::new();
                 for preheader in preheaders(&graph) {
                     let Some(found) = Loop::new(&graph, preheader) else { continue };
@@ -132,7 +144,7 @@ fn decisions_are_those_of_the_graphs() {
                     if !is_jammed {
                         let is_decided = take(&mut decided.vectors, step);
                         assert!(is_decided, "{name}, function {ordinal}: a step of {step} is not decided");
-                        // What is unrolled in a vector loop is a part of it.
+                        // Loops in a vector loop, which may be unrolled, are parts of it.
                         inside.extend(&found.blocks);
                     }
                 }

@@ -12,9 +12,12 @@
 //! also does the iterations that are left over. So vector loops have no checks, and each lane computes what its
 //! iteration would, in the same order: sums of floats are added up as the program does it. Only sums of `i32` are
 //! reordered, which gives the same. If iterations of a loop around share vectors, several of them are computed together
-//! (`unroll_and_jam`). The pipeline runs this once, before LICM.
+//! (`unroll_and_jam`); a short loop and those around it become one (`collapse`). `choice` takes the cheapest of these
+//! by the cost model. The pipeline runs this once, before LICM.
 
+mod around;
 mod candidate;
+mod choice;
 mod collapse;
 #[cfg(test)]
 mod decision_tests;
@@ -33,9 +36,7 @@ use crate::ir::graph::{BlockIndex, Graph};
 use crate::ir::per_block::BlockSet;
 use crate::processor::features::Features;
 use candidate::Candidate;
-use factor::Surroundings;
 use live_outs::Users;
-use loop_sequence::vectorise;
 
 /// Most loops of a function that are vectorised: each takes time in proportion to the whole function.
 const MAX_LOOPS: usize = 128;
@@ -53,7 +54,7 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
             Ok(candidate) => candidates.push(candidate),
             Err(refusal) => {
                 let op = op_of(graph, preheader);
-                graph.decisions.refuse(op, Transformation::Vectors, refusal);
+                graph.decisions.refuse(op, Transformation::Vectors, None, refusal);
             }
         }
     }
@@ -67,13 +68,15 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
     let mut count = 0;
     for candidate in candidates {
         // Each takes time in proportion to the whole function.
-        if count == MAX_LOOPS || !graph.effort.spend(graph.nodes.len()) {
-            graph.decisions.refuse(candidate.op, Transformation::Vectors, Refusal::TooMany);
+        let is_spent = count < MAX_LOOPS && !graph.effort.spend(graph.nodes.len());
+        if count == MAX_LOOPS || is_spent {
+            let refusal = if is_spent { Refusal::NoEffort } else { Refusal::TooMany };
+            graph.decisions.refuse(candidate.op, Transformation::Vectors, None, refusal);
             continue;
         }
         // A loop in or around one that is vectorised stays as it is.
         if candidate.blocks.iter().any(|block| taken.contains(*block)) {
-            graph.decisions.refuse(candidate.op, Transformation::Vectors, Refusal::InAnother);
+            graph.decisions.refuse(candidate.op, Transformation::Vectors, None, Refusal::InAnother);
             continue;
         }
         // The code after a loop that has been vectorised uses other values than before.
@@ -82,27 +85,13 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
         let candidate = match again {
             Ok(candidate) => candidate,
             Err(refusal) => {
-                graph.decisions.refuse(op, Transformation::Vectors, refusal);
+                graph.decisions.refuse(op, Transformation::Vectors, None, refusal);
                 continue;
             }
         };
-        let jammed = match collapse::collapse(graph, &candidate, &preheaders) {
-            Ok(()) => Some(unroll_and_jam::Jammed { leaves_nothing: true }),
-            Err(refusal) => {
-                graph.decisions.refuse(candidate.op, Transformation::Collapse, refusal);
-                let jammed = unroll_and_jam::jam(graph, &candidate, &preheaders);
-                jammed.map_err(|refusal| graph.decisions.refuse(candidate.op, Transformation::Jam, refusal)).ok()
-            }
-        };
-        users.iter_mut().for_each(|users| users.update(graph));
-        // Where a jammed loop does everything, the loop that was there runs only if a guard fails, or near a limit.
-        let is_done = jammed.is_some_and(|jammed| jammed.leaves_nothing);
-        if is_done || vectorise(graph, &candidate, Surroundings::Unknown, users.as_ref()).is_some() || jammed.is_some()
-        {
+        if choice::transform(graph, &candidate, &preheaders, &mut users) {
             candidate.blocks.iter().for_each(|block| taken.insert(*block));
             count += 1;
-        } else {
-            graph.decisions.refuse(candidate.op, Transformation::Vectors, Refusal::NotGuarded);
         }
     }
     count > 0

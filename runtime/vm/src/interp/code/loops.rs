@@ -3,6 +3,7 @@
 //!
 //! A loop is known by the op at which it begins. For each loop there are the transformations that were considered, in
 //! their order, each with its outcome; a transformation is refused for one of a fixed set of reasons.
+//! Costs are those of the compiler's model (`jit/src/analysis/cost`).
 
 use std::fmt;
 
@@ -15,6 +16,9 @@ pub struct LoopDecision {
     pub transformation: Transformation,
     /// Whether it was made, and in which form, or the reason for which it was not.
     pub outcome: Outcome,
+    /// The estimates on which that depends; none where the form of the loop rules the transformation out, and for parts
+    /// of another transformation.
+    pub estimate: Option<LoopEstimate>,
 }
 
 /// The transformations of loops.
@@ -137,7 +141,7 @@ refusals! {
     OtherLanes = "other_lanes", "it has sums, bytes or stores that move as lanes";
     /// The loop is not directly in another one.
     NotNested = "not_nested", "no loop is directly around it";
-    /// What it accesses does not lie as one row after the other.
+    /// Its accesses do not lie as one row after the other.
     NotRows = "not_rows", "what it accesses does not lie in consecutive rows";
     /// Iterations of the loop around depend on each other.
     DependentRows = "dependent_rows", "iterations of the loop around it depend on each other";
@@ -151,8 +155,24 @@ refusals! {
     NotGuarded = "not_guarded", "no guards stand for all of its checks";
     /// Nothing in it would become vectors, and it has no division less.
     NoGain = "no_gain", "nothing would be faster";
+    /// The model finds another transformation cheaper.
+    Costlier = "costlier", "another transformation costs less";
     /// The compiler has spent the visits that a function may take.
     NoEffort = "no_effort", "compiling the function takes too long";
+}
+
+/// The estimates of a transformation of a loop. The unit is the time in which the processor issues one instruction,
+/// about a quarter of a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoopEstimate {
+    /// Iterations of the loop.
+    pub iterations: u64,
+    /// Whether these are known, and not assumed.
+    pub is_known: bool,
+    /// The cost of a thousand iterations as they are.
+    pub scalar: u64,
+    /// Their cost with the transformation.
+    pub transformed: u64,
 }
 
 impl fmt::Display for LoopDecision {
@@ -180,6 +200,15 @@ impl fmt::Display for LoopDecision {
             }
             Outcome::Refused(refusal) => write!(f, "no {name}, since {} ({})", refusal.reason(), refusal.name())?,
         }
-        Ok(())
+        match self.estimate {
+            Some(LoopEstimate { iterations, is_known, scalar, transformed }) => {
+                let known = if is_known { "" } else { "about " };
+                write!(
+                    f,
+                    "; a thousand iterations, {known}{iterations} at a time, cost {transformed} in place of {scalar}"
+                )
+            }
+            None => Ok(()),
+        }
     }
 }
