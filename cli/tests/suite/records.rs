@@ -118,6 +118,28 @@ fn programs_for_gpus_write_profiles() {
     }
 }
 
+/// A command buffer that also fills has its dispatches: those of the driver's own kernels are of no executable, which
+/// IREE's tool refuses.
+#[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
+#[test]
+fn dispatches_beside_fills_belong_to_their_commands() {
+    let temporary = tempfile::tempdir().unwrap();
+    let profile = temporary.path().join("gpu.ireeprof");
+    let output = format!("--device_profiling_output={}", profile.display());
+    let inputs = [0, 1, 2].map(|number| format!("--input=@gpu/inputs/conv_{number}.npy"));
+    let run = ["run", "gpu/gfx1100/conv.vmfb", "--function=main", "--device=amdgpu", "--amdgpu_agent=software"];
+    let modes = ["--device_profiling_mode=dispatch-events", &output];
+    let ran = vireo(&folder("../fixtures"), run.into_iter().chain(modes).chain(inputs.iter().map(String::as_str)));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let flags = ["profile", "dispatch", profile.to_str().unwrap(), "--format=jsonl", "--dispatch_events"];
+    let rows = vireo(temporary.path(), flags).stdout;
+    let events: Vec<&str> = rows.lines().filter(|row| row.contains("\"type\":\"dispatch_event\"")).collect();
+    assert!(!events.is_empty(), "{rows}");
+    for event in events {
+        assert!(!event.contains("\"executable_id\":0,") && !event.contains("\"command_buffer_id\":0,"), "{event}");
+    }
+}
+
 /// The software agent counts what kernels execute, under the names of the vendor's profiler. The sums are those of waves
 /// and of the parts that a counter is made of.
 #[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]

@@ -189,6 +189,10 @@ impl TimesObserver for DeviceEvents {
     }
 
     fn dispatch(&self, time: &DispatchTime<'_>) {
+        // A driver's own kernels, such as those that fill, are of no executable that a profile could name.
+        if !self.functions.has(time.kernel) {
+            return;
+        }
         let counted = self.session.counters().and_then(|counters| counters.select(time.counters));
         let (name, workgroups) = (time.kernel.to_string(), time.workgroups);
         let reported = Reported { name, workgroups, times: time.times, counted };
