@@ -140,8 +140,8 @@ fn dispatches_beside_fills_belong_to_their_commands() {
     }
 }
 
-/// The software agent counts what kernels execute, under the names of the vendor's profiler. The sums are those of waves
-/// and of the parts that a counter is made of.
+/// The software agent counts what kernels execute, under the names of the vendor's profiler. Sums are those of
+/// waves, and of the parts of a counter.
 #[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
 #[test]
 fn the_software_agent_counts_what_kernels_execute() {

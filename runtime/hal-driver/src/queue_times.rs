@@ -50,7 +50,7 @@ pub struct Ran {
     pub whole: Option<Span>,
     /// The same of each dispatch, in their order; the device did not measure those that are missing.
     pub dispatches: Vec<Option<Span>>,
-    /// What the device counted for each dispatch, in their order; nothing for those that it has no values of.
+    /// The values of the device's counters for each dispatch, in their order; empty for those that it has none of.
     pub counters: Vec<Box<[u64]>>,
     /// The time now.
     pub completed: Duration,

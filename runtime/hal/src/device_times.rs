@@ -20,8 +20,8 @@ pub struct DispatchTime<'a> {
     pub workgroups: u64,
     /// When it began and ended; none if the device did not say.
     pub times: Option<(Duration, Duration)>,
-    /// What the [counters](DeviceTimes::counters) of the device counted for it, in their order; empty where nobody
-    /// [wants](TimesObserver::wants_counters) that, or the device did not say.
+    /// The values of the device's [counters](DeviceTimes::counters) for it, in their order; empty unless the observer
+    /// [wants](TimesObserver::wants_counters) them, or if the device did not say.
     pub counters: &'a [u64],
 }
 
@@ -32,7 +32,7 @@ pub struct DeviceCounter {
     pub block: &'static str,
     /// Its name there.
     pub name: &'static str,
-    /// What it counts.
+    /// The events that it counts, for people.
     pub description: &'static str,
 }
 

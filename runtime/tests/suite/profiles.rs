@@ -227,8 +227,8 @@ fn operations_that_wait_say_so() -> Result<()> {
     Ok(())
 }
 
-/// Buffers that are allocated and dropped in a drawn order have an event for each, with their bytes; those of before the
-/// session have none, and one that outlives it stays open.
+/// Buffers that are allocated and dropped in a drawn order have an event for each, with their bytes. Those of before
+/// the session have none, and one that outlives it stays open.
 #[test]
 fn buffers_of_the_allocator_have_their_lives() -> Result<()> {
     for device in [create_device("local-sync")?, create_device("local-task")?] {

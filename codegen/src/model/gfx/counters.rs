@@ -1,4 +1,5 @@
-//! Counters of waves and of the instructions that they execute: their reader, and the rules that they name what there is.
+//! Counters of waves and of the instructions that they execute: their reader, and the rules that their names are those
+//! of entries.
 
 use serde::Deserialize;
 

@@ -1,9 +1,9 @@
 //! The model of `spec/isa/gfx11/`: encodings, instructions, the numbers of source fields, and the words and choices of
 //! immediates.
 //!
-//! `operands` and `words` read and check the last three, `counters` what profiles count, `assembler` compares
-//! instructions with the mnemonics of an assembler, `types` holds the others, `read` makes them of entries, `check` has the rules
-//! across entries.
+//! `operands` and `words` read and check the last three, `counters` those of profiles, `assembler` compares
+//! instructions with the mnemonics of an assembler, `types` holds the others, `read` makes them of entries, `check` has
+//! the rules across entries.
 
 use crate::diag::Diagnostics;
 use crate::entry::Entry;

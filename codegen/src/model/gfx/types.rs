@@ -25,7 +25,7 @@ pub struct Gfx {
     pub words: Vec<Word>,
     /// The names of values of such fields.
     pub choices: Vec<Choice>,
-    /// What profiles count, in the order of the specs.
+    /// The counters of profiles, in the order of the specs.
     pub counters: Vec<Counter>,
     /// The mnemonics that an assembler has.
     pub assembler: Vec<Mnemonics>,

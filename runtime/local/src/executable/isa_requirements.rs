@@ -41,8 +41,8 @@ pub(super) fn check(code: &[(u64, &[u8])], entry_points: &[EntryPoint<'_>]) -> R
 /// Digests of code that are remembered.
 const KNOWN_CODE: usize = 256;
 
-/// Code that this processor can run, by digests whose key is random in each process: nobody can choose code with the
-/// digest of other code.
+/// Code that this processor can run, by digests. Their key is random in each process, so code cannot be chosen for its
+/// digest.
 #[derive(Default)]
 struct KnownCode {
     key: RandomState,

@@ -48,8 +48,8 @@ const OF_DEVICE: ProfilingDataFamilies =
 ///
 /// A device that runs kernels on the host has events of queues, of the host's work and of memory, and the metadata of
 /// executables. One that measures times itself ([`DeviceTimes`](vireo_hal::DeviceTimes)) has events of its dispatches
-/// and of its queue in place of the host's work, and counters if it counts what kernels do. Metrics of the machine are there where the operating system has files
-/// of them.
+/// and of its queue in place of the host's work, and counters if it counts what kernels do. Metrics of the machine are
+/// there where the operating system has files of them.
 #[derive(Debug, Default)]
 pub struct ProfiledDevices {
     ids: Arc<Ids>,

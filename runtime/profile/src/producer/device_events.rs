@@ -49,7 +49,7 @@ struct Reported {
     name: String,
     workgroups: u64,
     times: Option<(Duration, Duration)>,
-    /// What the counters of the session counted.
+    /// The values of the counters of the session.
     counted: Option<Values>,
 }
 

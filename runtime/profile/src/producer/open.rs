@@ -37,7 +37,7 @@ impl OpenSession {
         open.as_ref().map(|open| open.session.clone())
     }
 
-    /// What there is, for who begins a session.
+    /// The session, locked while one begins.
     pub(super) fn lock(&self) -> RwLockWriteGuard<'_, Option<Open>> {
         self.open.write().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,5 +1,5 @@
-//! What the waves of a dispatch executed, by the counters of the vendor's profiler ([`Counts`]): the sum of the
-//! counters that each instruction counts for.
+//! Counts of a dispatch by the counters of the vendor's profiler ([`Counts`]): the sum of those that each instruction
+//! counts for.
 
 use crate::instruction::Instruction;
 use crate::isa::{COUNTERS, Field};

@@ -169,7 +169,7 @@ pub struct InstructionInfo {
 pub struct CounterInfo {
     /// `SQ_INSTS_VALU`
     pub name: &'static str,
-    /// What it counts.
+    /// The events that it counts, for people.
     pub description: &'static str,
     /// The encodings whose instructions it counts; none if it counts waves.
     pub encodings: &'static [Encoding],

@@ -1,5 +1,5 @@
-//! What counters count, against kernels that are drawn with what they will execute: instructions of each kind, loops
-//! of drawn lengths, and branches around hints and other code.
+//! Counters, against kernels that are drawn with the counts of their instructions: instructions of each kind, loops of
+//! drawn lengths, and branches around hints and other code.
 
 mod common;
 

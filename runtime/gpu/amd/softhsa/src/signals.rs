@@ -58,7 +58,7 @@ pub(crate) struct Signal {
     destroyed: AtomicBool,
     /// True if its times are those of a copy.
     of_copy: AtomicBool,
-    /// What the kernel counted whose packet it completed last.
+    /// The counts of the kernel whose packet it completed last.
     counts: Mutex<Option<Counts>>,
 }
 

@@ -1,4 +1,4 @@
-//! Counters of what kernels do ([`PacketCounters`]). The interface of HSA has none, since a GPU is read by packets of the
+//! Counters of kernels ([`PacketCounters`]). The interface of HSA has none, since a GPU is read by packets of the
 //! vendor's profiler; an agent that is part of the process gives them to the host, and the host to [`Hsa`].
 
 use std::sync::Arc;
