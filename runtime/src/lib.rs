@@ -193,6 +193,9 @@ pub mod interp {
     pub use vireo_core::limits::DispatchMode;
     pub use vireo_core::limits::{Limits, Tier};
     pub use vireo_module::vmfb::SourceMap;
+    // The decisions of the compiler about loops, which change with it, for the command line.
+    #[doc(hidden)]
+    pub use vireo_vm::interp::loops;
     #[doc(hidden)]
     pub use vireo_vm::interp::machine::lent_references::LendableObjects;
     pub use vireo_vm::interp::threaded::{LeftOut, MachineCode, SideExitReason, SideExits};
@@ -237,14 +240,14 @@ pub mod hal {
     pub use vireo_hal::types::*;
     pub use vireo_hal::{
         Access, Accessed, AllocatorRef, AvailableDevice, BitPacker, BufferRefObject, BufferView, BufferViewRef,
-        ChannelRef, CommandBufferRef, DeviceRef, DeviceTimes, DeviceUri, DispatchTime, DriverFactory, DriverInfo,
-        DriverRegistry, ElementValue, ExecutableCacheRef, ExecutableFormat, ExecutableRef, Fence, FenceRef, FileRef,
-        Handle, HeapAllocator, HeapBuffer, HostElement, HostSemaphore, MappingWatcher, MultiWait, OwnedQueueOperation,
-        Progress, QueryCategory, QueryKey, QueueOperation, SemaphoreRef, ShapeAndType, SubmissionTime, Subspan,
-        Timepoints, TimesObserver, VmType, WatchSlot, WatchedMapping, WrittenRange, buffer_copy, buffer_fill,
-        buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range, executable_library,
-        executable_plugin, format_elements, format_view, kernel_functions, report_count, require_access, require_usage,
-        subspan, vmvx_format, wait_all, wait_any,
+        ChannelRef, CommandBufferRef, DeviceCounter, DeviceRef, DeviceTimes, DeviceUri, DispatchTime, DriverFactory,
+        DriverInfo, DriverRegistry, ElementValue, ExecutableCacheRef, ExecutableFormat, ExecutableRef, Fence, FenceRef,
+        FileRef, Handle, HeapAllocator, HeapBuffer, HostElement, HostSemaphore, MappingWatcher, MultiWait,
+        OwnedQueueOperation, Progress, QueryCategory, QueryKey, QueueOperation, SemaphoreRef, ShapeAndType,
+        SubmissionTime, Subspan, Timepoints, TimesObserver, VmType, WatchSlot, WatchedMapping, WrittenRange,
+        buffer_copy, buffer_fill, buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range,
+        executable_library, executable_plugin, format_elements, format_view, kernel_functions, report_count,
+        require_access, require_usage, subspan, vmvx_format, wait_all, wait_any,
     };
     pub use vireo_hal_driver::pool;
     pub use vireo_hal_observe::{

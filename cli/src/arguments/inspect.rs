@@ -17,7 +17,7 @@ pub struct DumpArguments {
     /// The part of the module to show.
     #[arg(long, value_enum, default_value_t = DumpOutput::Summary, value_name = "WHAT")]
     pub output: DumpOutput,
-    /// How to show it. JSON has the metadata only.
+    /// How to show it. JSON has the metadata, and with `--jit=why` what became of loops.
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     pub format: Format,
     /// Only this function: an exported name, or an ordinal as the function table shows it; with `--jit` the name of a
@@ -36,7 +36,7 @@ pub struct DumpArguments {
     pub pretty: bool,
     /// Show the machine code of functions, and of kernels in portable bytecode, next to their ops; or the compiler's
     /// graph, or what became of loops.
-    #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["output", "format"])]
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with = "output")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "code")]
     pub jit: Option<JitOutput>,
 }
@@ -48,7 +48,8 @@ pub enum JitOutput {
     Code,
     /// The graph after the passes of the compiler, for its developers.
     Graph,
-    /// The fate of each loop: which vectors it has, or why it has none.
+    /// The decisions about each loop: the transformations that were considered, and why those were refused that were
+    /// not made.
     Why,
 }
 

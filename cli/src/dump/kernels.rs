@@ -4,9 +4,9 @@ use vireo::interp::CodeShape;
 use vireo::vm::Module;
 use vireo::vmfb::Archive;
 
-use super::machine;
+use super::loops::{self, FunctionLoops};
+use super::machine::{self, Form};
 use super::summary::{Summary, summarize, with_names};
-use crate::arguments::JitOutput;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use vireo::visible_text::visible;
@@ -73,17 +73,29 @@ impl Executable {
 
     /// The machine code or the graphs of the kernels with these names, of all functions without names; none if there
     /// are none. In front stands which executable it is.
-    pub fn machine_code(&self, names: &[String], what: JitOutput) -> vireo::Result<Option<String>> {
-        let mut ordinals: Vec<usize> = names.iter().flat_map(|name| self.functions(name)).collect();
-        if names.is_empty() {
-            ordinals = (0..self.summary.functions.len()).collect();
-        }
+    pub fn machine_code(&self, names: &[String], form: Form) -> vireo::Result<Option<String>> {
+        let ordinals = self.ordinals(names);
         if ordinals.is_empty() {
             return Ok(None);
         }
-        let texts = with_names(&self.summary, |names| machine::functions(&self.module, names, &ordinals, what))?;
-        let comment = machine::comment(what);
+        let texts = with_names(&self.summary, |names| machine::functions(&self.module, names, &ordinals, form))?;
+        let comment = form.comment();
         let title = format!("{comment} executable @{} in vm.rodata[{}]\n", visible(&self.summary.name), self.segment);
         Ok(Some(format!("{title}{}", texts.join("\n"))))
+    }
+
+    /// The decisions about the loops of the kernels with these names, of all functions without names.
+    pub fn loops(&self, names: &[String]) -> vireo::Result<Vec<FunctionLoops>> {
+        let ordinals = self.ordinals(names);
+        let executable = Some(self.summary.name.as_str());
+        with_names(&self.summary, |names| loops::functions(&self.module, names, &ordinals, executable))
+    }
+
+    /// The functions with these names, all of them without names.
+    fn ordinals(&self, names: &[String]) -> Vec<usize> {
+        match names {
+            [] => (0..self.summary.functions.len()).collect(),
+            names => names.iter().flat_map(|name| self.functions(name)).collect(),
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! Listings of machine code: the JIT's code of functions next to their ops, for `vireo dump --jit`; and its graphs of
-//! functions, for `--jit=graph`, and the first lines of these, for `--jit=why`.
+//! functions, for `--jit=graph`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,14 +12,22 @@ use vireo::interp::CompiledFunction;
 use vireo::vm::Module;
 use vireo::vmfb::Archive;
 
-use crate::arguments::JitOutput;
 use crate::progress::Bar;
+
+/// The forms in which the code of functions is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Machine code.
+    Code,
+    /// Graphs of the compiler.
+    Graph,
+}
 
 /// Where the text beside instructions begins.
 const BESIDE: usize = 56;
 
 /// The functions with these ordinals. A terminal shows how far their compilation has come if it takes long.
-pub fn functions(module: &Module, names: Names<'_>, ordinals: &[usize], what: JitOutput) -> Result<Vec<String>> {
+pub fn functions(module: &Module, names: Names<'_>, ordinals: &[usize], form: Form) -> Result<Vec<String>> {
     let lengths: Vec<u64> =
         module.archive().into_iter().flat_map(Archive::functions).map(|f| f.code.len() as u64).collect();
     let length = |ordinal: usize| lengths.get(ordinal).copied().unwrap_or(0);
@@ -28,10 +36,9 @@ pub fn functions(module: &Module, names: Names<'_>, ordinals: &[usize], what: Ji
         bar.scheduled(ordinals.iter().map(|ordinal| length(*ordinal)).sum());
     }
     let function = |ordinal: &usize| {
-        let text = match what {
-            JitOutput::Code => function(module, names, *ordinal)?,
-            JitOutput::Graph => graph(module, names, *ordinal)?,
-            JitOutput::Why => decisions(&graph(module, names, *ordinal)?),
+        let text = match form {
+            Form::Code => function(module, names, *ordinal)?,
+            Form::Graph => graph(module, names, *ordinal)?,
         };
         if let Some(bar) = &bar {
             bar.done(length(*ordinal));
@@ -41,11 +48,13 @@ pub fn functions(module: &Module, names: Names<'_>, ordinals: &[usize], what: Ji
     ordinals.iter().map(function).collect()
 }
 
-/// The characters that begin a comment.
-pub fn comment(what: JitOutput) -> &'static str {
-    match what {
-        JitOutput::Code => "//",
-        JitOutput::Graph | JitOutput::Why => ";",
+impl Form {
+    /// The characters that begin a comment.
+    pub fn comment(self) -> &'static str {
+        match self {
+            Form::Code => "//",
+            Form::Graph => ";",
+        }
     }
 }
 
@@ -56,11 +65,6 @@ fn graph(module: &Module, names: Names<'_>, ordinal: usize) -> Result<String> {
     let graph = module.compiler_graph(ordinal)?;
     let graph = graph.unwrap_or_else(|| "; no machine code: the interpreter executes it\n".to_string());
     Ok(format!("; vm.func @{name}{}\n{graph}", signature(function.convention())))
-}
-
-/// The comments before a graph: the function, and what became of its loops.
-fn decisions(graph: &str) -> String {
-    graph.lines().take_while(|line| line.starts_with(';')).map(|line| format!("{line}\n")).collect()
 }
 
 /// Function `ordinal`: under each op its instructions, with the values they make and where those are.

@@ -3,6 +3,7 @@
 mod assembly;
 mod json;
 mod kernels;
+mod loops;
 mod machine;
 mod overview;
 mod summary;
@@ -25,6 +26,8 @@ use crate::suggest::did_you_mean;
 use crate::time_limit;
 use vireo::visible_text::visible_lines;
 
+use loops::FunctionLoops;
+use machine::Form;
 use summary::{Function, Summary, exports_by_function, summarize, with_names};
 
 /// Does what the flags say.
@@ -43,8 +46,24 @@ pub fn dump(arguments: &DumpArguments, color: Color) -> Result<Exit, Failure> {
     let archive = engine::open_archive(arguments.module.path(), ModuleMode::Mmap)?;
     let mut summary = summarize(&archive);
     let mut out = AutoStream::new(io::stdout(), color.choice()).lock();
-    if let Some(what) = arguments.jit {
-        return print(&mut out, &machine_code(&archive, &summary, &arguments.function, what)?);
+    let form = match arguments.jit {
+        None => None,
+        Some(JitOutput::Code) => Some(Form::Code),
+        Some(JitOutput::Graph) => Some(Form::Graph),
+        Some(JitOutput::Why) => {
+            let loops = decisions_about_loops(&archive, &summary, &arguments.function)?;
+            return match arguments.format {
+                Format::Text => print(&mut out, &loops::text(&loops)),
+                Format::Json => print_json(&mut out, &loops::json(&loops)),
+            };
+        }
+    };
+    if let Some(form) = form {
+        if arguments.format == Format::Json {
+            let failure = Failure::new(Exit::Usage, "JSON shows what was decided about loops, not machine code");
+            return Err(failure.hint("use --jit=why, or drop one of the flags"));
+        }
+        return print(&mut out, &machine_code(&archive, &summary, &arguments.function, form)?);
     }
     let ordinals = chosen(&summary, &arguments.function, &[])?;
     if arguments.format == Format::Json {
@@ -77,26 +96,61 @@ pub fn dump(arguments: &DumpArguments, color: Color) -> Result<Exit, Failure> {
     print(&mut out, &text::metadata(&summary))
 }
 
+/// The functions and kernels that the flags name.
+struct Named {
+    /// Functions of the module itself.
+    ordinals: Vec<usize>,
+    executables: Vec<kernels::Executable>,
+    /// The names of kernels; all are meant if there are none.
+    kernels: Vec<String>,
+}
+
+impl Named {
+    /// Those with these names, all of them without names.
+    fn new(archive: &Archive, summary: &Summary, names: &[String]) -> Result<Named, Failure> {
+        let mut executables = kernels::executables(archive)?;
+        let (kernels, others): (Vec<String>, Vec<String>) =
+            names.iter().cloned().partition(|name| executables.iter().any(|executable| executable.has(name)));
+        // A function may be called as a kernel is: then both are shown.
+        let known = |name: &&String| summary.functions.iter().any(|function| function.names.contains(name));
+        let functions: Vec<String> = kernels.iter().filter(known).chain(&others).cloned().collect();
+        let is_all = names.is_empty();
+        let ordinals =
+            if functions.is_empty() && !is_all { Vec::new() } else { chosen(summary, &functions, &executables)? };
+        if !is_all && kernels.is_empty() {
+            executables.clear();
+        }
+        Ok(Named { ordinals, executables, kernels })
+    }
+}
+
 /// The machine code or the graphs of the functions of the module, then those of the kernels inside it; as far as they
 /// are named, if names are given.
-fn machine_code(archive: &Archive, summary: &Summary, names: &[String], what: JitOutput) -> Result<String, Failure> {
-    let executables = kernels::executables(archive)?;
-    let (kernels, others): (Vec<String>, Vec<String>) =
-        names.iter().cloned().partition(|name| executables.iter().any(|executable| executable.has(name)));
-    // A function may be called as a kernel is: then both are shown.
-    let known = |name: &&String| summary.functions.iter().any(|function| function.names.contains(name));
-    let functions: Vec<String> = kernels.iter().filter(known).chain(&others).cloned().collect();
-    let ordinals =
-        if functions.is_empty() && !names.is_empty() { Vec::new() } else { chosen(summary, &functions, &executables)? };
+fn machine_code(archive: &Archive, summary: &Summary, names: &[String], form: Form) -> Result<String, Failure> {
+    let Named { ordinals, executables, kernels } = Named::new(archive, summary, names)?;
     let module = engine::verify(archive.clone())?;
-    let texts = with_names(summary, |names| machine::functions(&module, names, &ordinals, what));
+    let texts = with_names(summary, |names| machine::functions(&module, names, &ordinals, form));
     let mut texts = texts.map_err(no_machine_code)?;
-    if names.is_empty() || !kernels.is_empty() {
-        for executable in &executables {
-            texts.extend(executable.machine_code(&kernels, what).map_err(no_machine_code)?);
-        }
+    for executable in &executables {
+        texts.extend(executable.machine_code(&kernels, form).map_err(no_machine_code)?);
     }
     Ok(texts.join("\n"))
+}
+
+/// The decisions about the loops of the same functions.
+fn decisions_about_loops(
+    archive: &Archive,
+    summary: &Summary,
+    names: &[String],
+) -> Result<Vec<FunctionLoops>, Failure> {
+    let Named { ordinals, executables, kernels } = Named::new(archive, summary, names)?;
+    let module = engine::verify(archive.clone())?;
+    let functions = with_names(summary, |names| loops::functions(&module, names, &ordinals, None));
+    let mut functions = functions.map_err(no_machine_code)?;
+    for executable in &executables {
+        functions.extend(executable.loops(&kernels).map_err(no_machine_code)?);
+    }
+    Ok(functions)
 }
 
 fn no_machine_code(status: Status) -> Failure {

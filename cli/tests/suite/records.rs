@@ -118,6 +118,114 @@ fn programs_for_gpus_write_profiles() {
     }
 }
 
+/// A command buffer that also fills has its dispatches: those of the driver's own kernels are of no executable, which
+/// IREE's tool refuses.
+#[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
+#[test]
+fn dispatches_beside_fills_belong_to_their_commands() {
+    let temporary = tempfile::tempdir().unwrap();
+    let profile = temporary.path().join("gpu.ireeprof");
+    let output = format!("--device_profiling_output={}", profile.display());
+    let inputs = [0, 1, 2].map(|number| format!("--input=@gpu/inputs/conv_{number}.npy"));
+    let run = ["run", "gpu/gfx1100/conv.vmfb", "--function=main", "--device=amdgpu", "--amdgpu_agent=software"];
+    let modes = ["--device_profiling_mode=dispatch-events", &output];
+    let ran = vireo(&folder("../fixtures"), run.into_iter().chain(modes).chain(inputs.iter().map(String::as_str)));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let flags = ["profile", "dispatch", profile.to_str().unwrap(), "--format=jsonl", "--dispatch_events"];
+    let rows = vireo(temporary.path(), flags).stdout;
+    let events: Vec<&str> = rows.lines().filter(|row| row.contains("\"type\":\"dispatch_event\"")).collect();
+    assert!(!events.is_empty(), "{rows}");
+    for event in events {
+        assert!(!event.contains("\"executable_id\":0,") && !event.contains("\"command_buffer_id\":0,"), "{event}");
+    }
+}
+
+/// The software agent counts what kernels execute, under the names of the vendor's profiler. Sums are those of
+/// waves, and of the parts of a counter.
+#[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
+#[test]
+fn the_software_agent_counts_what_kernels_execute() {
+    let temporary = tempfile::tempdir().unwrap();
+    let profile = temporary.path().join("gpu.ireeprof");
+    let output = format!("--device_profiling_output={}", profile.display());
+    let program = ["gpu/gfx1100/matmul_f32.vmfb", "--function=main", "--input=@gpu/inputs/matmul_f32_0.npy"];
+    let device = ["--input=@gpu/inputs/matmul_f32_1.npy", "--device=amdgpu", "--amdgpu_agent=software"];
+    let modes = ["run", "--device_profiling_mode=counters,dispatch-events", &output];
+    let run = |counters: &[&str], more: &[&str]| {
+        let counters: Vec<String> = counters.iter().map(|name| format!("--device_profiling_counter={name}")).collect();
+        let counters = counters.iter().map(String::as_str);
+        vireo(
+            &folder("../fixtures"),
+            modes.into_iter().chain(program).chain(device).chain(counters).chain(more.to_vec()),
+        )
+    };
+    let report = |command: &str, flag: &str| {
+        let outcome = vireo(temporary.path(), ["profile", command, profile.to_str().unwrap(), "--format=jsonl", flag]);
+        assert_eq!(outcome.code, 0, "{command}: {}", outcome.stderr);
+        let rows = outcome.stdout.lines().map(|row| serde_json::from_str(row).unwrap());
+        rows.collect::<Vec<serde_json::Value>>()
+    };
+    let names =
+        ["SQ_WAVES", "SQ_WAVE32_INSTS", "SQ_INSTS_VALU", "SQ_INSTS_LDS", "SQ_INSTS_TEX_LOAD", "SQ_INSTS_TEX_STORE"];
+    let names = [&names[..], &["SQ_INSTS_WAVE32", "SQ_INSTS_FLAT", "SQ_INSTS_SALU", "SQ_INSTS_SMEM"]].concat();
+    let ran = run(&names, &[]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let value = |name: &str| -> u64 {
+        let rows = report("counter", "--filter=*");
+        let of = rows.iter().filter(|row| row["type"] == "counter_group" && row["counter"] == name);
+        of.map(|row| row["sum"].as_f64().unwrap() as u64).sum()
+    };
+    let dispatches = report("dispatch", "--dispatch_events");
+    let waves = dispatches.iter().filter(|row| row["type"] == "dispatch_event").map(|row| {
+        let product = |key: &str| row[key].as_array().unwrap().iter().map(|one| one.as_u64().unwrap()).product::<u64>();
+        product("workgroup_count") * product("workgroup_size").div_ceil(32)
+    });
+    let [waves, counted] = [waves.sum::<u64>(), value("SQ_WAVES")];
+    assert!(waves > 0 && counted == waves, "{counted} of {waves} waves");
+    let sum = |names: &[&str]| names.iter().map(|name| value(name)).sum::<u64>();
+    let of_lanes = sum(&["SQ_INSTS_VALU", "SQ_INSTS_LDS", "SQ_INSTS_TEX_LOAD", "SQ_INSTS_TEX_STORE"]);
+    assert_eq!(value("SQ_INSTS_WAVE32"), of_lanes);
+    // Others are of control: the end of each wave at least.
+    assert!(value("SQ_WAVE32_INSTS") >= of_lanes + sum(&["SQ_INSTS_SALU", "SQ_INSTS_SMEM"]) + waves);
+    for (counters, more, told) in [
+        (&["SQ_WAVES", "SQ_INSTS_BRANCH"][..], &[][..], "has no counter `SQ_INSTS_BRANCH`: expected one of SQ_WAVES,"),
+        (&["SQ_WAVES", "SQ_WAVES"], &[], "`SQ_WAVES` is selected twice"),
+    ] {
+        let outcome = run(counters, more);
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""), "{told}");
+        assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
+    }
+}
+
+/// The guide has each counter of the software agent, which an error names.
+#[cfg_attr(not(target_os = "linux"), ignore = "the software agent reserves addresses as Linux does")]
+#[test]
+fn the_guide_has_the_counters_of_the_software_agent() {
+    let guide = fs::read_to_string(folder("../docs").join("profiles.md")).expect("the guide exists");
+    let (_, table) = guide.split_once("| counter | what it counts |").expect("it has a table of counters");
+    let (table, _) = table.split_once("\n\n").expect("it ends");
+    let rows = table.lines().skip(2).map(|row| row.split('|').nth(1).unwrap_or_default());
+    let mut listed: Vec<&str> = rows.flat_map(|names| names.split('`').skip(1).step_by(2)).collect();
+    let temporary = tempfile::tempdir().unwrap();
+    let refused = vireo(
+        &folder("../fixtures"),
+        [
+            "run",
+            "gpu/gfx1100/softmax.vmfb",
+            "--device=amdgpu",
+            "--amdgpu_agent=software",
+            "--device_profiling_mode=counters",
+            "--device_profiling_counter=none",
+            &format!("--device_profiling_output={}", temporary.path().join("none").display()),
+        ],
+    );
+    let (_, known) = refused.stderr.split_once("expected one of ").expect("it names all");
+    let mut known: Vec<&str> = known.trim().split(", ").collect();
+    listed.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(listed, known);
+}
+
 /// The exit code of a comparison says whether something grew too much.
 #[test]
 fn profiles_are_compared() {

@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::common::{Outcome, folder, vireo};
 use crate::skip::{Need, skipped};
 use tempfile::TempDir;
+use vireo::interp::loops::{Refusal, Transformation};
 
 const PROGRAM: &str = r#"vm.module @tiers
 
@@ -33,6 +34,12 @@ vm.func @divide(%i0: i32, %i1: i32) -> (i32) {
   vm.return %i2
 }
 "#;
+
+/// The document that a command has printed.
+fn json(outcome: &Outcome) -> serde_json::Value {
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    serde_json::from_str(&outcome.stdout).expect("a document")
+}
 
 /// A folder with the program.
 fn program() -> TempDir {
@@ -218,10 +225,8 @@ fn graphs_of_the_compiler() {
     }
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     let text = outcome.stdout;
-    let decisions = "; vm.func @sum(%i0: i32) -> (i32)\n; loop at op 4: scalar, since it is no nest of counted loops\n";
-    assert!(text.strip_prefix(decisions).is_some_and(|graph| graph.starts_with("graph\n")), "{text}");
-    let why = vireo(folder.path(), ["dump", "--jit=why", "tiers.vmfb", "--function=sum"]);
-    assert_eq!(why.stdout, decisions);
+    let title = "; vm.func @sum(%i0: i32) -> (i32)\n";
+    assert!(text.strip_prefix(title).is_some_and(|graph| graph.starts_with("graph\n")), "{text}");
     assert!(text.contains(": i32 = wrapping_add.i32 v") && text.contains("  side_exit return e"), "{text}");
     assert!(!text.contains("  ; v"), "{text}");
     let models = crate::common::folder("../fixtures/models");
@@ -229,6 +234,60 @@ fn graphs_of_the_compiler() {
     assert!(kernels.contains("\n; executable @") && kernels.contains("load_lanes[load_f32, "), "{kernels}");
     let outcome = vireo(folder.path(), ["dump", "--jit=tree", "tiers.vmfb"]);
     assert!(outcome.code == 2 && outcome.stderr.contains("graph"), "{}", outcome.stderr);
+}
+
+#[test]
+fn decisions_about_loops() {
+    let folder = program();
+    let why = ["dump", "--jit=why", "tiers.vmfb", "--function=sum"];
+    let outcome = vireo(folder.path(), why);
+    if !has_jit() {
+        assert!(outcome.code == 2 && outcome.stderr.contains("UNIMPLEMENTED"), "{}", outcome.stderr);
+        return;
+    }
+    let reason = "no vectors, since it is no nest of counted loops (not_counted)";
+    assert_eq!(outcome.stdout, format!("; vm.func @sum(%i0: i32) -> (i32)\n; loop at op 4: {reason}\n"));
+    let document = json(&vireo(folder.path(), why.into_iter().chain(["--format=json"])));
+    let expected = serde_json::json!({"functions": [{
+        "name": "sum",
+        "executable": null,
+        "is_compiled": true,
+        "loops": [{"op": 4, "decisions": [{"transformation": "vectors", "is_made": false, "reason": "not_counted"}]}],
+    }]});
+    assert_eq!(document, expected);
+    for form in ["--jit", "--jit=graph"] {
+        let outcome = vireo(folder.path(), ["dump", form, "--format=json", "tiers.vmfb"]);
+        assert!(outcome.code == 2 && outcome.stderr.contains("--jit=why"), "{}", outcome.stderr);
+    }
+}
+
+/// Text and JSON of the kernels of a model have the same decisions, and each reason is one of the list.
+#[test]
+fn decisions_about_kernels() {
+    if !has_jit() {
+        return;
+    }
+    let models = folder("../fixtures/models");
+    let text = vireo(&models, ["dump", "--jit=why", "vmvx_mlp.vmfb"]).stdout;
+    let document = json(&vireo(&models, ["dump", "--jit=why", "--format=json", "vmvx_mlp.vmfb"]));
+    let functions = document["functions"].as_array().expect("a list");
+    let (mut count, mut kernels) = (0, 0);
+    for function in functions {
+        kernels += usize::from(function["executable"].is_string());
+        for one in function["loops"].as_array().expect("a list") {
+            for decision in one["decisions"].as_array().expect("a list") {
+                count += 1;
+                let name = decision["transformation"].as_str().expect("a name");
+                assert!(Transformation::ALL.iter().any(|one| one.name() == name), "{decision}");
+                let reason = decision["reason"].as_str();
+                assert_eq!(decision["is_made"] == false, reason.is_some(), "{decision}");
+                assert!(reason.is_none_or(|reason| Refusal::ALL.iter().any(|one| one.name() == reason)), "{decision}");
+            }
+        }
+    }
+    assert_eq!(text.matches("; loop at op ").count(), count, "{text}");
+    assert_eq!(text.matches("; vm.func @").count(), functions.len(), "{text}");
+    assert!(count > 5 && kernels > 0 && text.contains("; executable @"), "{text}");
 }
 
 #[test]

@@ -33,6 +33,7 @@ pub mod format_dump;
 pub mod format_executor;
 pub mod format_operations;
 pub mod format_recorder;
+pub mod gfx_counters;
 pub mod gfx_immediates;
 pub mod gfx_interp;
 pub mod gfx_operands;
@@ -142,6 +143,7 @@ const OF_VM: &[(&str, Emitter<vm::Isa>)] = &[
 const OF_GFX: &[(&str, Emitter<gfx::Gfx>)] = &[
     ("gfx", gfx_tables::emit),
     ("gfx", gfx_operands::emit),
+    ("gfx", gfx_counters::emit),
     ("gfx/immediates", gfx_immediates::emit),
     ("gfx/interp", gfx_interp::emit),
     ("gfx/tests/primitives", primitive_tests::emit_gfx),

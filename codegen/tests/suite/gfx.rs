@@ -114,9 +114,20 @@ const WORDS: &str = "\
     - {name: near, numbers: [2, 3], amount: 1, doc: Near ones.}
 ";
 
+const COUNTERS: &str = "\
+- counter: SQ_WAVES
+  doc: Waves.
+
+- counter: SQ_INSTS_ONE
+  encodings: [one]
+  returns: true
+  doc: Instructions.
+";
+
 /// The files with `wrong` in place of `right`.
 fn files(right: &str, wrong: &str) -> Vec<(&'static str, String)> {
     let texts = [
+        ("spec/isa/gfx11/counters.yaml", COUNTERS),
         ("spec/isa/gfx11/encodings.yaml", ENCODINGS),
         ("spec/isa/gfx11/immediates.yaml", WORDS),
         ("spec/isa/gfx11/operands.yaml", OPERANDS),
@@ -172,6 +183,16 @@ fn a_mini_spec_is_generated() {
                 "            Self::Near(_) => \"near\",",
             ][..],
         ),
+        (
+            "gfx/counters.rs",
+            &[
+                "pub static COUNTERS: [CounterInfo; 2usize] = [",
+                "        name: \"SQ_WAVES\",",
+                "        encodings: &[Encoding::One],",
+                "        returns: Some(true),",
+                "        without: &[],",
+            ][..],
+        ),
         ("gfx/instructions.rs", &["#[path = \"instructions/few.rs\"]", " = joined(&[of_few::INSTRUCTIONS]);"][..]),
         ("gfx/instructions/few.rs", &["        name: \"v_not_b32\",", "        forms: &[(Encoding::One, 55u32)],"][..]),
         ("gfx/interp/few.rs", &["    lanes::run1(wave, inst, |s0: u32| prim::not(s0))"][..]),
@@ -223,6 +244,27 @@ fn wrong_encodings_are_refused() {
             "- encodin: two\n- instruction_set: gfx11\n",
             "encodings.yaml:11: unknown kind of entry `encodin`; did you mean `encoding`?\n",
         ),
+    ] {
+        let found = refused(right, wrong);
+        assert!(found.contains(error), "{wrong}: {error} is not in\n{found}");
+    }
+}
+
+#[test]
+fn wrong_counters_are_refused() {
+    let without = |name: &str| format!("returns: true\n  without: [{name}]");
+    let (unknown, elsewhere) = (without("v_nto_b32"), without("v_not_b32").replace("returns: true", "encodings: []"));
+    for (right, wrong, error) in [
+        ("encodings: [one]", "encodings: [oen]", "counters.yaml:4: there is no encoding `oen`; did you mean `one`?\n"),
+        (
+            "returns: true",
+            &unknown,
+            "counters.yaml:4: there is no instruction `v_nto_b32`; did you mean `v_not_b32`?\n",
+        ),
+        ("encodings: [one]", &elsewhere, "counters.yaml:4: `v_not_b32` is in none of the encodings\n"),
+        ("encodings: [one]", "encodings: []", "counters.yaml:4: `returns` is for counters of instructions\n"),
+        ("SQ_INSTS_ONE", "SQ_WAVES", "counters.yaml:4: `SQ_WAVES` is declared at counters.yaml:1 already\n"),
+        ("doc: Waves.", "doc: \"\"", "counters.yaml:1: counter has no doc\n"),
     ] {
         let found = refused(right, wrong);
         assert!(found.contains(error), "{wrong}: {error} is not in\n{found}");

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use crate::bytecode::VerifiedFunction;
 use crate::bytecode::opcode::RESERVED_PREFIX;
 use crate::interp;
+use crate::interp::loops::LoopDecision;
 use crate::interp::{CodeShape, CompiledFunction};
 use crate::limits::check_available;
 use crate::status::{Result, Status};
@@ -284,6 +285,25 @@ impl Module {
         {
             let unbound = module.bind(&[], |_, _| Ok(None))?;
             return Ok(vireo_jit::Plan::new(function, &unbound).map(|plan| plan.graph()));
+        }
+        Ok(None)
+    }
+
+    /// The decisions of the JIT about the loops of function `ordinal`, in the order in which they were made; none if
+    /// the function is left to the interpreter. They are for developers of the compiler, and change with that.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` where there is no machine code in this build.
+    #[doc(hidden)]
+    #[cfg_attr(not(jit), expect(unused_variables, reason = "this build makes no machine code"))]
+    pub fn loop_decisions(&self, ordinal: usize) -> Result<Option<Vec<LoopDecision>>> {
+        check_available()?;
+        #[cfg(jit)]
+        if let ModuleKind::Bytecode(module) = &self.0
+            && let Some(function) = module.functions.get(ordinal)
+        {
+            let unbound = module.bind(&[], |_, _| Ok(None))?;
+            return Ok(vireo_jit::Plan::explained(function, &unbound).map(|plan| plan.decisions().to_vec()));
         }
         Ok(None)
     }

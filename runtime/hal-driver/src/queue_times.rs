@@ -50,6 +50,8 @@ pub struct Ran {
     pub whole: Option<Span>,
     /// The same of each dispatch, in their order; the device did not measure those that are missing.
     pub dispatches: Vec<Option<Span>>,
+    /// The values of the device's counters for each dispatch, in their order; empty for those that it has none of.
+    pub counters: Vec<Box<[u64]>>,
     /// The time now.
     pub completed: Duration,
 }
@@ -129,13 +131,14 @@ impl<R> QueueTimes<R> {
     /// If an observer panics, the others are told all the same.
     fn tell(&self, timed: &Timed<R>, ran: &Ran) {
         let Timed { observer, sequence, submitted, count, dispatches, .. } = timed;
-        for (dispatch, times) in dispatches.iter().zip(&ran.dispatches) {
+        for (index, (dispatch, times)) in dispatches.iter().zip(&ran.dispatches).enumerate() {
             let time = DispatchTime {
                 queue: self.ordinal,
                 submission: *sequence,
                 kernel: dispatch.kernel.as_deref().unwrap_or_default(),
                 workgroups: dispatch.workgroups,
                 times: *times,
+                counters: ran.counters.get(index).map_or(&[], |counters| counters),
             };
             let _ = guarded("an observer of times", || observer.dispatch(&time));
         }

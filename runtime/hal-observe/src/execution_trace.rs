@@ -190,7 +190,7 @@ impl QueueTrace {
 impl DeviceTrace {
     /// A dispatch of the submission that is reported next.
     pub(crate) fn dispatch(&self, time: &DispatchTime<'_>) {
-        let DispatchTime { queue, submission: _, kernel, workgroups, times } = *time;
+        let DispatchTime { queue, submission: _, kernel, workgroups, times, counters: _ } = *time;
         let reported = Reported { kernel: kernel.to_string(), workgroups, times };
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         queues.all.entry(queue).or_default().reported.push(reported);
@@ -286,7 +286,7 @@ mod tests {
     fn report(device: &DeviceTrace, submission: u64, dispatches: &[(&str, Option<(u64, u64)>)], completed: u64) {
         for (kernel, times) in dispatches {
             let times = times.map(|(begin, end)| (ms(begin), ms(end)));
-            device.dispatch(&DispatchTime { queue: 2, submission, kernel, workgroups: 3, times });
+            device.dispatch(&DispatchTime { queue: 2, submission, kernel, workgroups: 3, times, counters: &[] });
         }
         let (dispatches, submitted, completed) = (dispatches.len() as u32, ms(completed - 40), ms(completed));
         device.submission(&SubmissionTime { queue: 2, submission, dispatches, submitted, times: None, completed });

@@ -20,6 +20,20 @@ pub struct DispatchTime<'a> {
     pub workgroups: u64,
     /// When it began and ended; none if the device did not say.
     pub times: Option<(Duration, Duration)>,
+    /// The values of the device's [counters](DeviceTimes::counters) for it, in their order; empty unless the observer
+    /// [wants](TimesObserver::wants_counters) them, or if the device did not say.
+    pub counters: &'a [u64],
+}
+
+/// A counter of a device: of something that dispatches do a number of times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceCounter {
+    /// The part of the device, as the profiler of the vendor has it.
+    pub block: &'static str,
+    /// Its name there.
+    pub name: &'static str,
+    /// The events that it counts, for people.
+    pub description: &'static str,
 }
 
 /// When a submission ran.
@@ -50,6 +64,11 @@ pub trait TimesObserver: Send + Sync {
         true
     }
 
+    /// Whether it wants what the device counts for each dispatch. It is asked when it begins to observe.
+    fn wants_counters(&self) -> bool {
+        false
+    }
+
     /// A dispatch completed. Devices call it only where it [wants](Self::wants_dispatches) that.
     fn dispatch(&self, time: &DispatchTime<'_>);
 
@@ -61,4 +80,9 @@ pub trait TimesObserver: Send + Sync {
 pub trait DeviceTimes: Send + Sync {
     /// Tells an observer of what is submitted from here on, instead of the one before; none ends that.
     fn observe(&self, observer: Option<Arc<dyn TimesObserver>>);
+
+    /// The counters that dispatches have values of; most devices have none.
+    fn counters(&self) -> Vec<DeviceCounter> {
+        Vec::new()
+    }
 }

@@ -58,7 +58,7 @@ pub use allocator::{HEAP_BUFFER_ALIGNMENT, HeapAllocator};
 pub use bind::bind;
 pub use buffer::{HeapBuffer, Subspan, subspan};
 pub use buffer_view::{BufferView, BufferViewRef, ShapeAndType, dense_byte_length};
-pub use device_times::{DeviceTimes, DispatchTime, SubmissionTime, TimesObserver};
+pub use device_times::{DeviceCounter, DeviceTimes, DispatchTime, SubmissionTime, TimesObserver};
 pub use element_value::{BitPacker, ElementValue};
 pub use exclusive::{ExclusiveBytes, overwrite_exclusive};
 pub use fence::{Fence, Timepoints};

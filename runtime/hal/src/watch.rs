@@ -1,6 +1,7 @@
 //! Watches of allocations ([`WatchSlot`]): a recorder of a device is told which bytes the host wrote through a mapping
-//! when the mapping ends ([`MappingWatcher`]). Buffers with memory that the host reaches have a slot; it is empty
-//! unless a recorder fills it, and then it also has the number by which the recorder knows the buffer.
+//! when the mapping ends ([`MappingWatcher`]). Buffers have a slot; it is empty unless a recorder fills it, and then it
+//! also has the number by which the recorder knows the buffer. An object in the slot ends with the allocation
+//! ([`WatchSlot::keep`]), by which a profile learns of its end.
 //!
 //! Devices map buffers as well, to run operations of their queues. They say so with [`MappingMode::UNWATCHED`].
 
@@ -24,9 +25,15 @@ pub trait MappingWatcher: Any + Send + Sync {
     }
 }
 
-/// The watch of an allocation, which has one at most.
+/// The watch of an allocation, which has one at most, and an object that ends with it.
 #[derive(Default)]
-pub struct WatchSlot(OnceLock<Box<Watch>>);
+pub struct WatchSlot(OnceLock<Box<Slot>>);
+
+#[derive(Default)]
+struct Slot {
+    watch: OnceLock<Watch>,
+    kept: OnceLock<Box<dyn Any + Send + Sync>>,
+}
 
 struct Watch {
     allocation: u64,
@@ -39,18 +46,33 @@ impl WatchSlot {
     /// # Errors
     /// FAILED_PRECONDITION if there is a watcher.
     pub fn set(&self, watcher: Arc<dyn MappingWatcher>, allocation: u64) -> Result<()> {
-        let watch = Box::new(Watch { allocation, watcher });
-        self.0.set(watch).map_err(|_| Status::failed_precondition("another recorder watches the buffer"))
+        let watch = Watch { allocation, watcher };
+        let set = self.0.get_or_init(Box::default).watch.set(watch);
+        set.map_err(|_| Status::failed_precondition("another recorder watches the buffer"))
+    }
+
+    /// Keeps an object as long as the allocation is there, or until it is used again.
+    ///
+    /// # Errors
+    /// FAILED_PRECONDITION if it keeps one.
+    pub fn keep(&self, object: Box<dyn Any + Send + Sync>) -> Result<()> {
+        let kept = self.0.get_or_init(Box::default).kept.set(object);
+        kept.map_err(|_| Status::failed_precondition("the buffer keeps an object of another observer"))
+    }
+
+    #[inline(always)]
+    fn watch(&self) -> Option<&Watch> {
+        self.0.get()?.watch.get()
     }
 
     /// The number of the allocation, if this is its watcher.
     #[inline]
     pub fn number(&self, watcher: &dyn MappingWatcher) -> Option<u64> {
-        let watch = self.0.get()?;
+        let watch = self.watch()?;
         std::ptr::addr_eq(Arc::as_ptr(&watch.watcher), watcher).then_some(watch.allocation)
     }
 
-    /// Removes the watcher.
+    /// Removes the watcher, and ends the object that is kept.
     pub fn clear(&mut self) {
         self.0.take();
     }
@@ -58,7 +80,7 @@ impl WatchSlot {
     /// A mapping of the range from `offset` on, whose end the watcher is told of.
     #[inline(always)]
     pub(crate) fn watched(&self, mode: MappingMode, access: MemoryAccess, offset: u64, mapping: Mapping) -> Mapping {
-        match self.0.get() {
+        match self.watch() {
             None => mapping,
             Some(watch) => watch.watched(mode, access, offset, mapping),
         }
@@ -67,7 +89,7 @@ impl WatchSlot {
 
 impl fmt::Debug for WatchSlot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.get() {
+        match self.watch() {
             None => f.write_str("unwatched"),
             Some(watch) => write!(f, "watched as {}", watch.allocation),
         }
@@ -214,6 +236,20 @@ mod tests {
         unwatched::buffer_fill(&*buffer, 0, WHOLE_BUFFER, &[9]).expect("in range");
         unwatched::buffer_copy(&*buffer, 0, &*buffer, 4, 1).expect("in range");
         assert!(told.0.lock().expect("no panic").is_empty());
+    }
+
+    #[test]
+    fn what_is_kept_ends_with_the_allocation() {
+        let object = Arc::new(());
+        let (_, buffer) = watched(7);
+        let slot = buffer.watch_slot().expect("heap buffers have one");
+        slot.keep(Box::new(object.clone())).expect("it keeps nothing");
+        assert!(slot.keep(Box::new(())).is_err(), "it keeps one object");
+        let part = subspan(&buffer, 4, 8).expect("in range");
+        drop(buffer);
+        assert_eq!(Arc::strong_count(&object), 2, "a part of the allocation is there");
+        drop(part);
+        assert_eq!(Arc::strong_count(&object), 1);
     }
 
     #[test]

@@ -58,6 +58,7 @@ use vireo_vm::{self as vm, interp};
 use crate::bytecode::VerifiedFunction;
 use crate::interp::BytecodeModule;
 use crate::interp::code::listing::CompiledFunction;
+use crate::interp::code::loops::LoopDecision;
 use analysis::calls::{FunctionContext, callees};
 use analysis::verify::{RangeChecks, Verifier};
 use ir::graph::{self, BlockIndex, CompileMode, Graph, NativeKind, NativeTerminator, SideExitKind, Terminator};
@@ -136,12 +137,20 @@ impl Plan {
     /// All accesses of the result are proved to be inside of their buffers. If those of an optimised function are not,
     /// it is compiled without code that leans on guards.
     pub fn new(function: &VerifiedFunction, module: &BytecodeModule) -> Option<Plan> {
-        let context = FunctionContext { module, function };
-        if !module.shape.baseline {
-            match Plan::with(context, CompileMode::Optimised) {
+        Plan::in_best_mode(FunctionContext { module, function }, false)
+    }
+
+    /// The same plan, and what was decided about the loops of the function ([`Plan::decisions`]).
+    pub fn explained(function: &VerifiedFunction, module: &BytecodeModule) -> Option<Plan> {
+        Plan::in_best_mode(FunctionContext { module, function }, true)
+    }
+
+    fn in_best_mode(context: FunctionContext<'_>, explains: bool) -> Option<Plan> {
+        if !context.module.shape.baseline {
+            match Plan::with(context, CompileMode::Optimised, explains) {
                 Ok(plan) => return Some(plan),
                 Err(Refused::Unproved) => {
-                    if let Ok(plan) = Plan::with(context, CompileMode::Checked) {
+                    if let Ok(plan) = Plan::with(context, CompileMode::Checked, explains) {
                         return Some(plan);
                     }
                 }
@@ -150,11 +159,12 @@ impl Plan {
         }
         // A call whose time is over needs no code.
         limits::scope::check().ok()?;
-        Plan::with(context, CompileMode::Baseline).ok()
+        Plan::with(context, CompileMode::Baseline, explains).ok()
     }
 
-    fn with(context: FunctionContext<'_>, mode: CompileMode) -> Result<Plan, Refused> {
+    fn with(context: FunctionContext<'_>, mode: CompileMode, explains: bool) -> Result<Plan, Refused> {
         let mut graph = build::build(context, mode).ok_or(Refused::TooLarge)?;
+        graph.decisions.are_wanted = explains;
         Verifier::built(&graph, context, mode);
         if mode == CompileMode::Baseline {
             let verifier = Verifier::begin(&graph);
@@ -250,10 +260,14 @@ impl Plan {
         Some(self.compile(&LinkTargets::default())?.code.len())
     }
 
-    /// The text of its graph after the passes (`ir/text`), after comments that say what became of its loops.
+    /// The text of its graph after the passes (`ir/text`).
     pub fn graph(&self) -> String {
-        let decisions = self.graph.decisions.iter().map(|(pc, decision)| format!("; loop at op {pc}: {decision}\n"));
-        decisions.chain([Text(&self.graph).to_string()]).collect()
+        Text(&self.graph).to_string()
+    }
+
+    /// The decisions about its loops, in the order in which they were made; none if it was not asked for them.
+    pub fn decisions(&self) -> &[LoopDecision] {
+        &self.graph.decisions.all
     }
 
     /// The listing of the machine code. It is not linked: addresses of the interpreter are zero.

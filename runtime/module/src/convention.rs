@@ -24,6 +24,7 @@ pub enum Argument {
 
 impl Argument {
     /// The kind of a single value.
+    #[inline]
     pub fn kind(&self) -> Option<Kind> {
         match self {
             Argument::One(kind) => Some(*kind),

@@ -22,7 +22,7 @@ use vireo_profile::{
 };
 
 /// The profiles of the folder, without endings.
-const PROFILES: [&str; 7] = ["abs", "contents", "joined", "ticks", "buffers", "nothing", "empty"];
+const PROFILES: [&str; 8] = ["abs", "contents", "joined", "ticks", "buffers", "copies", "nothing", "empty"];
 
 /// The name of a function as it is, and as reports show it.
 const NAME: (&str, &str) = ("\"add\"\n", "\"add\"\\n");

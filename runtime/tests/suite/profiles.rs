@@ -7,11 +7,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use vireo::hal::{
-    Device, ExecuteFlags, ProfileCaptureFilter, ProfileCaptureFilterFlags, ProfileChunkMetadata,
+    BufferParams, Device, ExecuteFlags, ProfileCaptureFilter, ProfileCaptureFilterFlags, ProfileChunkMetadata,
     ProfileCounterSetSelection, ProfileSink, ProfilingDataFamilies, ProfilingOptions, QueueAffinity, SemaphoreFlags,
     Timepoint, create_device,
 };
-use vireo::profile::{ProfileFile, ProfiledDevices, Reader, ReportFilter, ReportFormat, dispatch, export, queue};
+use vireo::profile::{
+    ProfileFile, ProfiledDevices, Reader, ReportFilter, ReportFormat, dispatch, export, memory, queue,
+};
 use vireo::{Result, Session, StatusCode, inputs};
 
 use crate::models::recorded::eager_task;
@@ -222,6 +224,48 @@ fn operations_that_wait_say_so() -> Result<()> {
         "{rows:#?}"
     );
     assert!(events[0].2 && events[2].2, "{rows:#?}");
+    Ok(())
+}
+
+/// Buffers that are allocated and dropped in a drawn order have an event for each, with their bytes. Those of before
+/// the session have none, and one that outlives it stays open.
+#[test]
+fn buffers_of_the_allocator_have_their_lives() -> Result<()> {
+    for device in [create_device("local-sync")?, create_device("local-task")?] {
+        let (profiled, sink) = (ProfiledDevices::new().device(&device), sink()?);
+        let allocator = profiled.allocator();
+        let allocate = |size: u64| allocator.allocate_buffer(BufferParams::default(), size);
+        let before = allocate(16)?;
+        profiled.profiling_begin(&options(&sink, &[ProfilingDataFamilies::MEMORY_EVENTS]))?;
+        let (mut state, mut held, mut expected) = (7_u64, Vec::new(), Vec::new());
+        for number in 1..=200_u64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let size = 1 + (state >> 33) % (1 << (state >> 60));
+            let buffer = allocate(size)?;
+            expected.push(("buffer_allocate", number, buffer.allocation_size()));
+            held.push((number, buffer));
+            while held.len() > (state >> 40) as usize % 9 {
+                let (number, buffer) = held.swap_remove((state >> 50) as usize % held.len());
+                expected.push(("buffer_free", number, buffer.allocation_size()));
+                drop(buffer);
+            }
+        }
+        held.drain(1.min(held.len())..).for_each(|(number, buffer)| {
+            expected.push(("buffer_free", number, buffer.allocation_size()));
+        });
+        drop(before);
+        profiled.profiling_end()?;
+        let open = held.len();
+        drop(held);
+        let rows = rows(&sink, |reader, out| memory(reader, &ReportFilter::default(), ReportFormat::Jsonl, out))?;
+        let events = rows.iter().filter(|row| field(row, "type") == "\"memory_event\"").map(|row| {
+            let number = |name: &str| field(row, name).parse::<u64>().expect("a number");
+            (field(row, "event_type").trim_matches('"'), number("allocation_id"), number("length"))
+        });
+        assert_eq!(events.collect::<Vec<_>>(), expected);
+        let summary = rows.iter().find(|row| field(row, "type") == "\"memory_summary\"").expect("a summary");
+        assert_eq!(field(summary, "open_allocation_lifecycles"), open.to_string(), "{summary}");
+    }
     Ok(())
 }
 

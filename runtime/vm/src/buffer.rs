@@ -92,25 +92,40 @@ impl BufferLayout {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if the alignment is none of these, or if both together exceed the address space.
+    #[inline]
     pub fn new(length: usize, alignment: usize) -> Result<BufferLayout> {
         let alignment = if alignment == 0 { DEFAULT_ALIGNMENT } else { alignment };
         if !alignment.is_power_of_two() || alignment as u64 > MAX_ALIGNMENT {
-            let message = format!("buffer alignment {alignment}: expected a power of two up to {MAX_ALIGNMENT}");
-            return Err(Status::invalid_argument(message));
+            return Err(not_aligned(alignment));
         }
         // A larger alignment in the layout would make the allocator write zeros even into fresh pages; with slack it
         // does not.
         let slack = if length >= LARGE_BUFFER_BYTES { CACHE_LINE.saturating_sub(alignment) } else { 0 };
-        let memory = Layout::from_size_align(length.max(1).saturating_add(slack), alignment).map_err(|_| {
-            Status::invalid_argument(format!("buffer of {length} bytes aligned to {alignment}: not a valid layout"))
-        })?;
-        Ok(BufferLayout { memory, length, slack })
+        match Layout::from_size_align(length.max(1).saturating_add(slack), alignment) {
+            Ok(memory) => Ok(BufferLayout { memory, length, slack }),
+            Err(_) => Err(no_layout(length, alignment)),
+        }
     }
 
     /// Bytes that the buffer is charged for.
     pub fn bytes(&self) -> u64 {
         object_memory::block_bytes(self.memory).saturating_add(OBJECT_BYTES)
     }
+}
+
+#[cold]
+fn not_aligned(alignment: usize) -> Status {
+    Status::invalid_argument(format!("buffer alignment {alignment}: expected a power of two up to {MAX_ALIGNMENT}"))
+}
+
+#[cold]
+fn no_layout(length: usize, alignment: usize) -> Status {
+    Status::invalid_argument(format!("buffer of {length} bytes aligned to {alignment}: not a valid layout"))
+}
+
+#[cold]
+fn no_memory(length: usize) -> Status {
+    Status::resource_exhausted(format!("cannot allocate a buffer of {length} bytes"))
 }
 
 impl Buffer {
@@ -129,6 +144,7 @@ impl Buffer {
     /// # Errors
     /// `RESOURCE_EXHAUSTED` if there is no memory.
     #[doc(hidden)]
+    #[inline]
     pub fn zeroed(layout: BufferLayout) -> Result<Buffer> {
         if object_memory::is_recycled(layout.memory) {
             // SAFETY: it is filled next.
@@ -150,14 +166,15 @@ impl Buffer {
     /// # Safety
     /// All bytes must be written before any is read.
     #[doc(hidden)]
+    #[inline]
     pub unsafe fn uninit(layout: BufferLayout) -> Result<Buffer> {
         Buffer::from_allocation(layout, object_memory::try_allocate(layout.memory))
     }
 
+    #[inline]
     fn from_allocation(layout: BufferLayout, data: Option<NonNull<u8>>) -> Result<Buffer> {
         let BufferLayout { memory, length, slack } = layout;
-        let data =
-            data.ok_or_else(|| Status::resource_exhausted(format!("cannot allocate a buffer of {length} bytes")))?;
+        let Some(data) = data else { return Err(no_memory(length)) };
         // Both are powers of two, so this is a multiple of the alignment, and at most the slack.
         let before = if slack > 0 { data.as_ptr().addr().wrapping_neg() % CACHE_LINE } else { 0 };
         // SAFETY: the allocation is longer than `length` by `slack`, and the alignment of its start bounds `before` by
@@ -169,6 +186,7 @@ impl Buffer {
 
     /// The same buffer with a charge for its memory.
     #[doc(hidden)]
+    #[inline]
     pub fn with_charge(mut self, counted: Charge) -> Buffer {
         if let Owner::Heap(.., charge) = &mut self.owner {
             *charge = counted;
@@ -358,6 +376,7 @@ impl Loan {
 }
 
 impl Drop for Buffer {
+    #[inline]
     fn drop(&mut self) {
         if let Owner::Heap(layout, before, _) = self.owner {
             // SAFETY: the bytes were allocated with exactly this layout, and begin `before` bytes after its start.

@@ -37,6 +37,7 @@ pub trait Object: Send + Sync + 'static {
 
     /// Takes the value once the last reference to it is gone. Types whose objects are made at each call put it into a
     /// free list here.
+    #[inline]
     fn recycle(self)
     where
         Self: Sized,

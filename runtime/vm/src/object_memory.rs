@@ -62,6 +62,7 @@ const fn size_class(layout: Layout) -> Option<usize> {
 }
 
 /// The layout of the blocks of a size class.
+#[inline]
 const fn layout_of(size_class: usize) -> Layout {
     let (octave, step) = (size_class / CLASSES_PER_OCTAVE, size_class % CLASSES_PER_OCTAVE + 1);
     let (begin, unit) = match octave {
@@ -75,6 +76,7 @@ const fn layout_of(size_class: usize) -> Layout {
 }
 
 /// The bytes for which a block in a free list of this size class counts in [`MAX_FREE_BYTES`].
+#[inline]
 const fn counted_bytes(size_class: usize) -> usize {
     if size_class < CLASSES_PER_OCTAVE { 0 } else { layout_of(size_class).size() }
 }
@@ -112,6 +114,7 @@ pub(super) fn try_allocate(layout: Layout) -> Option<NonNull<u8>> {
 }
 
 /// Whether blocks of a layout come from free lists, in which they hold what was in them.
+#[inline]
 pub(super) fn is_recycled(layout: Layout) -> bool {
     size_class(layout).is_some()
 }

@@ -23,7 +23,8 @@ impl Gfx {
         let constants = self.constants.iter().map(|constant| (constant.name.as_str(), &constant.origin));
         let words = self.words.iter().map(|word| (word.name.as_str(), &word.origin));
         let choices = self.choices.iter().map(|choice| (choice.name.as_str(), &choice.origin));
-        let others = sources.chain(constants).chain(words).chain(choices);
+        let counters = self.counters.iter().map(|counter| (counter.name.as_str(), &counter.origin));
+        let others = sources.chain(constants).chain(words).chain(choices).chain(counters);
         for (name, origin) in encodings.chain(instructions).chain(others) {
             if let Some(first) = seen.insert(name, origin) {
                 diagnostics.error(origin, format!("`{name}` is declared at {first} already"));

@@ -1,9 +1,9 @@
 //! The model of `spec/isa/gfx11/`: encodings, instructions, the numbers of source fields, and the words and choices of
 //! immediates.
 //!
-//! `operands` and `words` read and check the last three, `assembler` compares instructions with the mnemonics of an
-//! assembler, `types` holds the others, `read` makes them of entries, `check` has the rules
-//! across entries.
+//! `operands` and `words` read and check the last three, `counters` those of profiles, `assembler` compares
+//! instructions with the mnemonics of an assembler, `types` holds the others, `read` makes them of entries, `check` has
+//! the rules across entries.
 
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
@@ -11,6 +11,7 @@ use crate::sem::Vocabulary;
 
 mod assembler;
 mod check;
+mod counters;
 mod operands;
 mod read;
 mod types;
@@ -18,8 +19,8 @@ mod words;
 
 pub use operands::{Bank, Float, RegisterText, SCALAR_BITS, Source, SourceKind, VECTOR_BITS};
 pub use types::{
-    Access, Body, Encoding, Field, FieldKind, Fixed, Form, Gfx, Instruction, LeftOut, MemoryValue, Mnemonics, Operand,
-    OperandTy, PARTS, SPACES,
+    Access, Body, Counter, Encoding, Field, FieldKind, Fixed, Form, Gfx, Instruction, LeftOut, MemoryValue, Mnemonics,
+    Operand, OperandTy, PARTS, SPACES,
 };
 pub use words::{Case, Choice, Word, WordField};
 
@@ -29,6 +30,7 @@ impl Gfx {
         let gfx = Gfx { name: name.to_string(), ..read::all(entries, primitives, diagnostics) };
         gfx.check(diagnostics);
         gfx.check_mnemonics(diagnostics);
+        gfx.check_counters(diagnostics);
         gfx
     }
 }

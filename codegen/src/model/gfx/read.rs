@@ -8,7 +8,7 @@ use super::types::{
     Access, Body, Encoding, Field, FieldKind, Fixed, Form, Gfx, IMPLICIT, Instruction, LeftOut, MemoryValue, Mnemonics,
     Operand, OperandTy, PARTS, SPACES,
 };
-use super::{operands, words};
+use super::{counters, operands, words};
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
 use crate::model::constant;
@@ -94,13 +94,14 @@ pub(super) fn all(entries: &[Entry], primitives: Vocabulary, diagnostics: &mut D
             "encoding" => gfx.encodings.extend(encoding(entry, diagnostics)),
             "instruction" => {}
             "assembler" => gfx.assembler.extend(mnemonics(entry, diagnostics)),
+            counters::KIND => gfx.counters.extend(counters::counter(entry, diagnostics)),
             "left_out" => gfx.left_out.extend(left_out(entry, diagnostics)),
             "constant" => gfx.constants.extend(constant::read(entry, diagnostics)),
             "word" => gfx.words.extend(words::word(entry, diagnostics)),
             "choice" => gfx.choices.extend(words::choice(entry, diagnostics)),
             kind if operands::KINDS.contains(&kind) => gfx.sources.extend(operands::read(entry, diagnostics)),
             kind => {
-                let known = KINDS.into_iter().chain(operands::KINDS).chain(words::KINDS);
+                let known = KINDS.into_iter().chain(operands::KINDS).chain(words::KINDS).chain([counters::KIND]);
                 diagnostics.unknown(&entry.origin, kind, format!("unknown kind of entry `{kind}`"), known);
             }
         }

@@ -25,10 +25,29 @@ pub struct Gfx {
     pub words: Vec<Word>,
     /// The names of values of such fields.
     pub choices: Vec<Choice>,
+    /// The counters of profiles, in the order of the specs.
+    pub counters: Vec<Counter>,
     /// The mnemonics that an assembler has.
     pub assembler: Vec<Mnemonics>,
     /// Those that are no instructions here.
     pub left_out: Vec<LeftOut>,
+}
+
+/// A counter.
+#[derive(Clone, Debug)]
+pub struct Counter {
+    /// `SQ_INSTS_VALU`
+    pub name: String,
+    /// Its documentation, which profiles have too.
+    pub doc: String,
+    /// The encodings whose instructions it counts; none if it counts waves.
+    pub encodings: Vec<String>,
+    /// Whether it counts only accesses that have a result, or only those that have none.
+    pub returns: Option<bool>,
+    /// Instructions that it does not count.
+    pub without: Vec<String>,
+    /// Where it is declared.
+    pub origin: Origin,
 }
 
 /// The mnemonics that an assembler has in an encoding.

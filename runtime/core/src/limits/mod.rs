@@ -261,12 +261,18 @@ impl Limits {
 
     /// Fails if one allocation may not take `bytes`.
     #[doc(hidden)]
+    #[inline]
     pub fn check_allocation(&self, bytes: u64, what: &str) -> Result<()> {
         if bytes <= self.allocation_bytes && usize::try_from(bytes).is_ok() {
             return Ok(());
         }
+        Err(self.over_allocation(bytes, what))
+    }
+
+    #[cold]
+    fn over_allocation(&self, bytes: u64, what: &str) -> Status {
         let limit = self.allocation_bytes;
-        Err(Status::resource_exhausted(format!("a {what} of {bytes} bytes is over the limit of {limit} bytes")))
+        Status::resource_exhausted(format!("a {what} of {bytes} bytes is over the limit of {limit} bytes"))
     }
 }
 

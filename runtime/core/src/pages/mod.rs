@@ -8,6 +8,7 @@ mod protection;
 
 use std::ops::Range;
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 
 pub use self::protection::Protection;
 use crate::status::{Result, Status};
@@ -90,9 +91,10 @@ impl Drop for PageMapping {
     }
 }
 
-/// Size of a page.
+/// Size of a page. The system is asked once: loading an image needs it many times.
 pub fn page_size() -> usize {
-    system::page_size()
+    static SIZE: OnceLock<usize> = OnceLock::new();
+    *SIZE.get_or_init(system::page_size)
 }
 
 /// Makes the processor execute the bytes that were written. On x86-64 the caches of data and instructions agree by

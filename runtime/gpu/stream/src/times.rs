@@ -217,7 +217,7 @@ impl StreamTimes {
         let whole = record.whole.as_ref().and_then(span);
         let dispatches = record.dispatches.iter().map(|pair| pair.as_ref().and_then(span)).collect();
         record.events.drain(..).for_each(|event| clock.events.give(event));
-        Ran { whole, dispatches, completed: limits.1 }
+        Ran { whole, dispatches, counters: Vec::new(), completed: limits.1 }
     }
 }
 

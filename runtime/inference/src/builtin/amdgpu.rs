@@ -7,10 +7,12 @@ use super::sanitizer::SanitizerChecks;
 use vireo_amdgpu::agent::System;
 use vireo_amdgpu::device::DeviceOptions;
 use vireo_amdgpu::driver::AmdDriver;
+#[cfg(feature = "software-agents")]
+use vireo_amdgpu::symbols::{CompletionSignal, PacketCounters};
 use vireo_amdgpu::symbols::{Hsa, load_library};
 use vireo_core::status::{Result, Status};
 #[cfg(feature = "software-agents")]
-use vireo_hal::{Buffer, MappingMode, MemoryAccess, WHOLE_BUFFER};
+use vireo_hal::{Buffer, DeviceCounter, MappingMode, MemoryAccess, WHOLE_BUFFER};
 use vireo_hal::{Driver, SecurityPolicy};
 #[cfg(feature = "software-agents")]
 use vireo_softhsa::{PacketObserver, PacketTrace};
@@ -61,7 +63,9 @@ pub(super) fn create(config: &AmdgpuConfig, policy: &SecurityPolicy) -> Result<A
             check_kernels(config.sanitize)?;
             trace(config)?;
             // SAFETY: the functions are those of one library, which is part of the program.
-            unsafe { Hsa::start(vireo_softhsa::functions(), None) }?
+            let hsa = unsafe { Hsa::start(vireo_softhsa::functions(), None) }?;
+            hsa.set_counters(Arc::new(KernelCounters));
+            hsa
         }
         #[cfg(not(feature = "software-agents"))]
         AmdgpuAgent::Software => {
@@ -84,6 +88,30 @@ pub(super) fn create(config: &AmdgpuConfig, policy: &SecurityPolicy) -> Result<A
         ..DeviceOptions::default()
     };
     Ok(Arc::new(AmdDriver::new(System::discover(&hsa)?, options)))
+}
+
+/// The counters of the software agent.
+#[cfg(feature = "software-agents")]
+struct KernelCounters;
+
+#[cfg(feature = "software-agents")]
+impl PacketCounters for KernelCounters {
+    fn counters(&self) -> Vec<DeviceCounter> {
+        let counter = |counter: &vireo_softhsa::CounterInfo| DeviceCounter {
+            block: "SQ",
+            name: counter.name,
+            description: counter.description,
+        };
+        vireo_softhsa::COUNTERS.iter().map(counter).collect()
+    }
+
+    fn enable(&self, enabled: bool) {
+        vireo_softhsa::count_kernels(enabled);
+    }
+
+    fn take(&self, signal: CompletionSignal) -> Option<Box<[u64]>> {
+        vireo_softhsa::take_counts(signal).map(|counts| counts.0.into())
+    }
 }
 
 /// Sets the trace of the software agent before it starts.

@@ -50,6 +50,11 @@ impl LoopNest {
         parse(graph, preheader, 0, &mut 0)
     }
 
+    /// The op at which it begins.
+    pub fn op(&self, graph: &Graph) -> u32 {
+        op_of(graph, self.header)
+    }
+
     /// Whether it has inner loops.
     pub fn is_outer(&self) -> bool {
         self.body.iter().any(|item| matches!(item, Item::Loop(_)))
@@ -201,6 +206,12 @@ fn parse(graph: &Graph, preheader: BlockIndex, depth: u32, blocks: &mut usize) -
         body,
         exit_block: after,
     })
+}
+
+/// The op at which the loop begins whose preheader or header is `block`.
+pub(crate) fn op_of(graph: &Graph, block: BlockIndex) -> u32 {
+    let content = &graph.blocks[block];
+    content.header_exit.or(content.preheader_exit).map_or(0, |exit| graph.exit(exit).pc)
 }
 
 /// The constant that the next value of an `i64` parameter is more than the current one.

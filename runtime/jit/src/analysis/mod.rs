@@ -7,7 +7,7 @@
 //!
 //! Of the graph, for `passes`: `dominators`, `loop_nest` for nests of counted loops, `shapes` for how values differ
 //! between lanes, in the terms of `shape`, `byte_lanes` for what lanes of bytes can compute, `carried` for elements
-//! that loops keep in registers, and `verify`, the graph verifier.
+//! that loops keep in registers, `cost` for what forms of a loop cost and its limits, and `verify`, the graph verifier.
 //!
 //! The room may use `ir` and `processor`, and `calls` the layout of the interpreter's frames. It is called by `build`
 //! and `passes`; `x64` takes one number of the calling convention from it.
@@ -17,6 +17,7 @@ pub(crate) mod byte_lanes;
 pub(crate) mod calls;
 pub(crate) mod carried;
 pub(crate) mod constants;
+pub(crate) mod cost;
 pub(crate) mod dominators;
 pub(crate) mod edges;
 pub(crate) mod loop_nest;

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::bits::Bits;
 pub(crate) use super::block_index::BlockIndex;
-use super::decisions::Decision;
+use super::decisions::Decisions;
 use super::effort::Effort;
 use super::per_block::{Blocks, PerBlock};
 use super::types::{Effect, Scalar, Ty, Width};
@@ -527,8 +527,8 @@ pub(crate) struct Graph {
     pub folded: Bits,
     /// The visits that are left for it.
     pub effort: Effort,
-    /// The fates of loops, each with the op at which it begins.
-    pub decisions: Vec<(u32, Decision)>,
+    /// The decisions of passes about its loops.
+    pub decisions: Decisions,
 }
 
 impl Blocks for Graph {

@@ -158,7 +158,8 @@ fn move_invariants(
             && !stays
             && node.args.iter().all(|arg| !in_body(graph, block_of, *arg, body))
             && node.exit.is_none_or(|exit| match graph.exit(exit).fallback {
-                None => made.checks,
+                // A buffer to which the loop may store somewhere can mostly be written: then no iteration has to ask.
+                None => made.checks || matches!(node.kind, Kind::IsMutable(_)),
                 Some(_) => made.guards && matches!(node.kind, Kind::IsBuffer(_) | Kind::IsMutable(_)),
             });
         if !invariant {

@@ -15,29 +15,7 @@ use crate::processor::features::Features;
 /// Runs all passes, for a processor with these features. Without `guards`, those are left out that replace the checks
 /// of accesses by guards.
 pub(crate) fn optimise(graph: &mut Graph, features: Features, guards: bool) {
-    let verifier = Verifier::begin(graph);
-    if graph.blocks.indices().all(|block| graph.branches(block).is_empty()) {
-        // Without branches there is nothing that local value numbering has not found.
-        dce::remove_dead_nodes(graph, true);
-        return verifier.after("dce", graph, RangeChecks::Exact);
-    }
-    let predecessors = predecessors(graph);
-    block_parameters::remove_redundant(graph, &predecessors);
-    verifier.after("block_parameters", graph, RangeChecks::Exact);
-    let tree = Dominators::with_predecessors(graph, predecessors);
-    gvn::number_values(graph, &tree, Replacements::new(graph), gvn::Constants::default(), gvn::Loads::Numbered);
-    verifier.after("gvn", graph, RangeChecks::Exact);
-    // Dead nodes would keep loops from being recognised as simple.
-    dce::remove_dead_nodes(graph, true);
-    verifier.after("dce", graph, RangeChecks::Exact);
-    if graph.blocks.iter().all(|block| block.preheader_exit.is_none()) {
-        // Without preheaders there are no loops.
-        return;
-    }
-    let tree = if if_conversion::convert_branches(graph) { Dominators::new(graph) } else { tree };
-    verifier.after("if_conversion", graph, RangeChecks::Exact);
-    let is_split = guards && strip_mining::split_loops(graph, features);
-    verifier.after("strip_mining", graph, RangeChecks::Exact);
+    let Some(Prepared { verifier, tree, is_split }) = prepare(graph, features, guards) else { return };
     let is_vectorised = guards && vectorise::vectorise_loops(graph, features);
     let tree = if is_split || is_vectorised { Dominators::new(graph) } else { tree };
     verifier.after("vectorise", graph, RangeChecks::Guarded);
@@ -61,4 +39,40 @@ pub(crate) fn optimise(graph: &mut Graph, features: Features, guards: bool) {
     }
     block_layout::lay_out(graph);
     verifier.after("block_layout", graph, RangeChecks::Skipped);
+}
+
+/// A graph before its loops become vectors.
+pub(super) struct Prepared {
+    verifier: Verifier,
+    tree: Dominators,
+    is_split: bool,
+}
+
+/// Runs the passes before vectorisation. None if there are no loops, and nothing is left to do then.
+pub(super) fn prepare(graph: &mut Graph, features: Features, guards: bool) -> Option<Prepared> {
+    let verifier = Verifier::begin(graph);
+    if graph.blocks.indices().all(|block| graph.branches(block).is_empty()) {
+        // Without branches there is nothing that local value numbering has not found.
+        dce::remove_dead_nodes(graph, true);
+        verifier.after("dce", graph, RangeChecks::Exact);
+        return None;
+    }
+    let predecessors = predecessors(graph);
+    block_parameters::remove_redundant(graph, &predecessors);
+    verifier.after("block_parameters", graph, RangeChecks::Exact);
+    let tree = Dominators::with_predecessors(graph, predecessors);
+    gvn::number_values(graph, &tree, Replacements::new(graph), gvn::Constants::default(), gvn::Loads::Numbered);
+    verifier.after("gvn", graph, RangeChecks::Exact);
+    // Dead nodes would keep loops from being recognised as simple.
+    dce::remove_dead_nodes(graph, true);
+    verifier.after("dce", graph, RangeChecks::Exact);
+    if graph.blocks.iter().all(|block| block.preheader_exit.is_none()) {
+        // Without preheaders there are no loops.
+        return None;
+    }
+    let tree = if if_conversion::convert_branches(graph) { Dominators::new(graph) } else { tree };
+    verifier.after("if_conversion", graph, RangeChecks::Exact);
+    let is_split = guards && strip_mining::split_loops(graph, features);
+    verifier.after("strip_mining", graph, RangeChecks::Exact);
+    Some(Prepared { verifier, tree, is_split })
 }

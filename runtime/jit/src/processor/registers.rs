@@ -2,10 +2,12 @@
 //! from here.
 //!
 //! ```text
-//! rax rcx rdx               operands that are reloaded, results to be spilled, arguments and results of native calls
+//! rax rcx                   operands that are reloaded, results to be spilled, arguments and results of native calls
 //! rsi rdi r8 r9 r10         values; caller-saved
 //! rbx rbp r14               values; callee-saved
-//! r11                       scratch within one node
+//! rdx                       values that live where nothing needs it: divisions, calls, arguments and results of native
+//!                           calls, and vectors
+//! r11                       scratch within one node, and the third operand that is reloaded
 //! r12 r13 r15               the slots of the frame, the machine, the countdown
 //! rsp                       the native frame
 //! vectors 0 to 11           values
@@ -49,16 +51,17 @@ pub const COUNTDOWN: u8 = R15;
 pub const SCRATCH: u8 = R11;
 pub const VECTOR_SCRATCH: u8 = 15;
 
-/// Registers to which spilled operands are reloaded and in which results to be spilled are computed.
-pub const LOADED: [u8; 3] = [RAX, RCX, RDX];
+/// Registers to which spilled operands are reloaded and in which results to be spilled are computed. A node with three
+/// operands does not need its scratch register before it has read them.
+pub const LOADED: [u8; 3] = [RAX, RCX, SCRATCH];
 pub const VECTOR_LOADED: [u8; 3] = [12, 13, 14];
 
-/// Registers of the arguments and results of native calls. None is ever allocated to a value, so they are read and
-/// written in any order.
-pub const PASSED: [u8; 3] = LOADED;
+/// Registers of the arguments and results of native calls. None is allocated to a value that lives where they are, so
+/// they are read and written in any order.
+pub const PASSED: [u8; 3] = [RAX, RCX, RDX];
 pub const VECTOR_PASSED: [u8; 3] = VECTOR_LOADED;
 
-/// Registers to which the arguments of direct calls are moved first: all those that are never allocated to values, so
+/// Registers to which the arguments of direct calls are moved first: those that are not allocated to values there, so
 /// in any order. From there they move to the registers of the C convention, by which the values are not needed any
 /// more.
 pub const DIRECT: [u8; 4] = [RDX, RCX, RAX, SCRATCH];
@@ -69,6 +72,8 @@ pub const C_VECTOR_DIRECT: [u8; 4] = [0, 1, 2, 3];
 
 /// General registers that are allocated to values.
 pub const GENERAL: [u8; 8] = [RSI, RDI, R8, R9, R10, RBX, RBP, R14];
+/// The same for values that live nowhere where `rdx` is needed.
+pub const GENERAL_AND_RDX: [u8; 9] = [RSI, RDI, R8, R9, R10, RBX, RBP, R14, RDX];
 /// Those of them that C functions preserve.
 pub const CALLEE_SAVED: [u8; 3] = [RBX, RBP, R14];
 /// Vector registers that are allocated to values. C functions preserve none.
@@ -116,7 +121,8 @@ const fn divide(sets: &[&[u8]]) -> bool {
     all == 0xFFFF
 }
 
-const _: () = assert!(divide(&[&GENERAL, &LOADED, &[SCRATCH], &[SLOTS, MACHINE, COUNTDOWN, RSP]]));
+const _: () = assert!(divide(&[&GENERAL_AND_RDX, &[RAX, RCX], &[SCRATCH], &[SLOTS, MACHINE, COUNTDOWN, RSP]]));
+const _: () = assert!(set(&GENERAL_AND_RDX) == set(&GENERAL) | set(&[RDX]));
 const _: () = assert!(divide(&[&VECTORS, &VECTOR_LOADED, &[VECTOR_SCRATCH]]));
 const _: () = assert!(set(&GENERAL) & set(&DIRECT) == 0 && set(&VECTORS) & set(&VECTOR_DIRECT) == 0);
 const _: () = assert!(DIRECT.len() == DIRECT_INTEGERS && VECTOR_DIRECT.len() == DIRECT_FLOATS);
@@ -124,5 +130,6 @@ const _: () = assert!(set(&GENERAL) & set(&CALLEE_SAVED) == set(&CALLEE_SAVED));
 const _: () = assert!(set(&WIDE_VECTORS) == set(&VECTORS) | 0xFFFF_0000);
 // A C function preserves the registers that hold their values all through the code.
 const _: () = assert!(set(&[RBX, RBP, R12, R13, R14, R15]) == set(&CALLEE_SAVED) | set(&[SLOTS, MACHINE, COUNTDOWN]));
-// Division and shifts have instructions with fixed registers, which overwrite these.
-const _: () = assert!(set(&LOADED) == set(&[RAX, RCX, RDX]));
+// Division and shifts have instructions with fixed registers, which overwrite `rax`, `rcx` and `rdx`. No value is in
+// the first two, nor in the third where there is a division.
+const _: () = assert!(set(&GENERAL) & set(&[RAX, RCX, RDX]) == 0);

@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 
+use super::fixed_registers::{needs_rdx, needs_rdx_at_end};
 use super::live_in::{LiveInSets, has_location, terminator_uses};
 use super::location::{Location, SPILL_SLOT_BYTES};
 use crate::ir::graph::{Graph, NodeId};
-use crate::processor::registers::CALLEE_SAVED;
+use crate::processor::registers::{CALLEE_SAVED, RDX};
 
 /// A register with its bank, or a spill slot.
 type Held = (bool, Location);
@@ -28,9 +29,15 @@ pub(super) fn check(graph: &Graph, live: &LiveInSets, locations: &[Location]) {
         }
         walk.fallbacks(graph.branches(*block).iter().filter_map(|branch| branch.limits_exit), live);
         terminator_uses(graph, *block, &mut |id| walk.need(id));
+        if needs_rdx_at_end(graph, *block) {
+            walk.spare_rdx();
+        }
         let content = &graph.blocks[*block];
         for id in content.nodes.iter().rev() {
             walk.write(*id);
+            if needs_rdx(graph, *id) && !graph.node(*id).is_vector() {
+                assert_ne!(locations[id.index()], Location::Register(RDX), "{id:?} is computed in what it needs");
+            }
             walk.forget(*id);
             if graph.node(*id).is_call() {
                 let kept = |held: &Held| match held {
@@ -44,6 +51,9 @@ pub(super) fn check(graph: &Graph, live: &LiveInSets, locations: &[Location]) {
                 graph.for_each_exit_use(exit, &mut |value| walk.need(value));
             }
             walk.fallbacks(graph.node(*id).exit.into_iter(), live);
+            if needs_rdx(graph, *id) {
+                walk.spare_rdx();
+            }
         }
         // Branches write all parameters at once, dead ones too.
         for id in &content.parameters {
@@ -83,6 +93,12 @@ impl BackwardWalk<'_> {
             let other = self.needed.get(&held).copied().unwrap_or(id);
             assert!(other == id, "{id:?} and {other:?} are both needed in {held:?}");
         }
+    }
+
+    /// No live value may be in `rdx`.
+    fn spare_rdx(&self) {
+        let held = self.needed.get(&(false, Location::Register(RDX)));
+        assert!(held.is_none(), "{held:?} is in rdx, which is needed");
     }
 
     fn forget(&mut self, id: NodeId) {

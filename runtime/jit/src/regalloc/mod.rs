@@ -14,6 +14,7 @@
 
 #[cfg(debug_assertions)]
 mod check;
+mod fixed_registers;
 mod live_in;
 mod location;
 
@@ -23,7 +24,8 @@ use std::collections::BTreeMap;
 use crate::ir::bits;
 use crate::ir::graph::{BlockIndex, ExitId, Graph, NodeId};
 use crate::ir::per_block::PerBlock;
-use crate::processor::registers::{CALLEE_SAVED, GENERAL, vectors};
+use crate::processor::registers::{CALLEE_SAVED, GENERAL, GENERAL_AND_RDX, vectors};
+use fixed_registers::{last_passed, needs_rdx, needs_rdx_at_end};
 use live_in::{LiveInSets, has_location, live_in_sets, terminator_uses};
 use location::SPILL_SLOT_BYTES;
 pub(super) use location::{Allocation, Location};
@@ -83,6 +85,8 @@ struct LiveRange {
     heaviest: u64,
     is_vector: bool,
     crosses_call: bool,
+    /// Whether `rdx` is needed somewhere in it.
+    needs_rdx: bool,
     hint: Option<NodeId>,
 }
 
@@ -93,6 +97,8 @@ struct Liveness<'a> {
     numbers: Vec<u32>,
     segments: Vec<Segment>,
     calls: Vec<u32>,
+    /// Where `rdx` is needed.
+    rdx: Vec<u32>,
     /// The position at which the current block begins.
     begin: u32,
     /// The last node so far that has each exit.
@@ -117,16 +123,22 @@ pub(super) fn allocate(graph: &Graph) -> Option<Allocation> {
         numbers: vec![NONE; graph.nodes.len()],
         segments: Vec::with_capacity(graph.nodes.len()),
         calls: Vec::new(),
+        rdx: Vec::new(),
         begin: 0,
         last_of_exit: vec![NodeId(NONE); graph.exits.len()],
     };
     for block in &graph.order {
         liveness.block(*block, &positions, &live)?;
     }
-    let Liveness { mut ranges, segments, calls, .. } = liveness;
+    let Liveness { mut ranges, segments, calls, rdx, .. } = liveness;
     if !calls.is_empty() {
         for range in &mut ranges {
             range.crosses_call = crosses(&calls, &segments, &range.extent);
+        }
+    }
+    if !rdx.is_empty() {
+        for range in ranges.iter_mut().filter(|range| !range.is_vector) {
+            range.needs_rdx = touches(&rdx, &segments, &range.extent);
         }
     }
     let allocation = scan(graph, &ranges, &segments)?;
@@ -142,6 +154,21 @@ fn crosses(calls: &[u32], segments: &[Segment], extent: &Extent) -> bool {
         let segment = segments[at as usize];
         let next = calls.partition_point(|call| *call <= segment.start);
         if calls.get(next).is_some_and(|call| *call < segment.end) {
+            return true;
+        }
+        at = segment.next;
+    }
+    false
+}
+
+/// Whether a value is used, computed or live at one of these positions, which are in order.
+fn touches(positions: &[u32], segments: &[Segment], extent: &Extent) -> bool {
+    let mut at = extent.first;
+    while at != NONE {
+        let segment = segments[at as usize];
+        // The results of a node are one position after it.
+        let next = positions.partition_point(|position| position + 1 < segment.start);
+        if positions.get(next).is_some_and(|position| *position <= segment.end) {
             return true;
         }
         at = segment.next;
@@ -182,6 +209,7 @@ impl Liveness<'_> {
                 heaviest: weight,
                 is_vector: self.graph.node(id).is_vector(),
                 crosses_call: false,
+                needs_rdx: false,
                 hint: None,
             });
             return;
@@ -240,6 +268,10 @@ impl Liveness<'_> {
                 self.last_of_exit[exit.0 as usize] = *id;
             }
         }
+        let passed = last_passed(graph, &content.nodes);
+        if passed.is_some() {
+            self.rdx.push(start);
+        }
         for (index, id) in content.nodes.iter().enumerate() {
             let position = start + 2 + 2 * index as u32;
             graph.for_each_operand(*id, &mut |operand| self.extend(operand, position, weight));
@@ -250,6 +282,9 @@ impl Liveness<'_> {
             if graph.node(*id).is_call() {
                 self.calls.push(position);
             }
+            if passed.is_some_and(|last| index <= last) || needs_rdx(graph, *id) {
+                self.rdx.push(position);
+            }
             self.extend(*id, position + 1, weight);
             if let Some(first) = graph.node(*id).args.first()
                 && let Some(range) = self.live_range(*id)
@@ -258,6 +293,9 @@ impl Liveness<'_> {
             }
         }
         terminator_uses(graph, block, &mut |id| self.extend(id, end, weight));
+        if needs_rdx_at_end(graph, block) {
+            self.rdx.push(end);
+        }
         for branch in graph.branches(block) {
             if let Some(exit) = branch.limits_exit {
                 self.exit(exit, end, live);
@@ -351,6 +389,7 @@ fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Option<All
             true
         });
         let allowed: &[u8] = match (range.is_vector, range.crosses_call) {
+            (false, false) if !range.needs_rdx => &GENERAL_AND_RDX,
             (false, false) => &GENERAL,
             (false, true) => &CALLEE_SAVED,
             (true, false) => vectors(graph.node(range.node).width()),

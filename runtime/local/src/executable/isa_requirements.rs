@@ -10,9 +10,10 @@
 //! features of the better one. The compiler does not write such kernels: it knows its target. A host that has them
 //! loads with [`DISABLE_VERIFICATION`](crate::hal::ExecutableCachingMode::DISABLE_VERIFICATION).
 
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use super::instruction::{FEATURES, Flow, Instruction, decode, feature_name};
 use crate::hal::cpu_features::CPU_FEATURES;
@@ -22,10 +23,56 @@ use crate::status::{Result, Status, StatusCode};
 /// The address and the name of a function.
 pub(super) type EntryPoint<'a> = (u64, &'a str);
 
-/// Checks that the processor has the features of all code that can be reached from `entry_points`.
+/// Checks that the processor has the features of all code that can be reached from `entry_points`. Code that was found
+/// good is known by a digest, since a program that is loaded again, such as by each replay of a capture, would be
+/// decoded again.
 pub(super) fn check(code: &[(u64, &[u8])], entry_points: &[EntryPoint<'_>]) -> Result<()> {
     static HOST: LazyLock<Processor> = LazyLock::new(|| Processor::new(host_has));
-    CodeScan::new(code, &HOST).run(entry_points)
+    static KNOWN: LazyLock<KnownCode> = LazyLock::new(KnownCode::default);
+    let digest = KNOWN.digest(code, entry_points);
+    if KNOWN.contains(digest) {
+        return Ok(());
+    }
+    CodeScan::new(code, &HOST).run(entry_points)?;
+    KNOWN.add(digest);
+    Ok(())
+}
+
+/// Digests of code that are remembered.
+const KNOWN_CODE: usize = 256;
+
+/// Code that this processor can run, by digests. Their key is random in each process, so code cannot be chosen for its
+/// digest.
+#[derive(Default)]
+struct KnownCode {
+    key: RandomState,
+    digests: Mutex<VecDeque<u64>>,
+}
+
+impl KnownCode {
+    /// The digest of code, and of where its functions begin, wherever it is loaded.
+    fn digest(&self, code: &[(u64, &[u8])], entry_points: &[EntryPoint<'_>]) -> u64 {
+        let base = code.first().map_or(0, |(address, _)| *address);
+        let mut hasher = self.key.build_hasher();
+        code.len().hash(&mut hasher);
+        for (address, bytes) in code {
+            (address.wrapping_sub(base), bytes).hash(&mut hasher);
+        }
+        entry_points.iter().for_each(|(address, _)| address.wrapping_sub(base).hash(&mut hasher));
+        hasher.finish()
+    }
+
+    fn contains(&self, digest: u64) -> bool {
+        self.digests.lock().unwrap_or_else(PoisonError::into_inner).contains(&digest)
+    }
+
+    fn add(&self, digest: u64) {
+        let mut digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
+        if digests.len() >= KNOWN_CODE {
+            digests.pop_front();
+        }
+        digests.push_back(digest);
+    }
 }
 
 /// The features that code needs, by their names in `cpu_features.yaml` where that has them, and whether this processor
@@ -289,6 +336,27 @@ mod tests {
             check(&code, &[feature]).unwrap();
             assert!(check(&code, &[]).unwrap_err().message().contains(feature));
         }
+    }
+
+    #[test]
+    fn code_is_known_by_all_that_matters_and_wherever_it_is() {
+        let known = KnownCode::default();
+        let code = functions(&then_return(&AVX), &[RET]);
+        let digest = |base: u64, code: &[u8], second: u64| {
+            known.digest(&[(base, code)], &[(base, "first"), (base + second, "second")])
+        };
+        let first = digest(BASE, &code, 0x20);
+        assert!(!known.contains(first));
+        known.add(first);
+        assert!(known.contains(digest(0x7F00_0000, &code, 0x20)), "elsewhere");
+        assert!(!known.contains(digest(BASE, &code, 0x10)), "other functions");
+        for at in 0..code.len() {
+            let mut other = code.clone();
+            other[at] ^= 1;
+            assert!(!known.contains(digest(BASE, &other, 0x20)), "other code at {at}");
+        }
+        (0..KNOWN_CODE as u64).for_each(|number| known.add(number));
+        assert!(!known.contains(first), "it is the oldest");
     }
 
     #[test]

@@ -1,25 +1,27 @@
 //! The wrapper of a device that has profiles.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Instant;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use vireo_core::address_map::AddressMap;
 use vireo_core::status::{Result, Status};
 use vireo_hal::forward::{ForwardCommandBuffer as _, ForwardDevice, ForwardExecutable as _};
 use vireo_hal::timepoints::reached;
 use vireo_hal::{
-    AllocaFlags, Buffer, BufferParams, CommandBuffer, CommandBufferMode, CommandCategory, Device, ExecutableCache,
-    Forward, Pool, ProfilingDataFamilies, ProfilingFlags, ProfilingOptions, QueryCategory, QueryKey, QueueAffinity,
-    QueueOperation, Timepoint,
+    AllocaFlags, Allocator, Buffer, BufferParams, CommandBuffer, CommandBufferMode, CommandCategory, Device,
+    DeviceCounter, ExecutableCache, Forward, Pool, ProfilingDataFamilies, ProfilingFlags, ProfilingOptions,
+    QueryCategory, QueryKey, QueueAffinity, QueueOperation, Timepoint,
 };
 
+use super::buffers::ProfiledAllocator;
 use super::commands::{KnownCommands, ProfiledCommandBuffer, known_commands};
 use super::cpu_counters::CpuCounters;
 use super::device_events::DeviceEvents;
 use super::executables::{Functions, Ids, ProfiledCache, ProfiledExecutable, known};
 use super::metrics::Metrics;
-use super::session::{MAX_QUEUES, Place, Session};
+use super::open::{Open, OpenSession};
+use super::session::{Allocations, MAX_QUEUES, Place, Session};
+use super::session_counters::SessionCounters;
 use super::work::{Memory, Submitted, Work};
 use crate::generated::format::{MemoryEventType, QueueEventType};
 
@@ -46,8 +48,8 @@ const OF_DEVICE: ProfilingDataFamilies =
 ///
 /// A device that runs kernels on the host has events of queues, of the host's work and of memory, and the metadata of
 /// executables. One that measures times itself ([`DeviceTimes`](vireo_hal::DeviceTimes)) has events of its dispatches
-/// and of its queue in place of the host's work. Metrics of the machine are there where the operating system has files
-/// of them.
+/// and of its queue in place of the host's work, and counters if it counts what kernels do. Metrics of the machine are
+/// there where the operating system has files of them.
 #[derive(Debug, Default)]
 pub struct ProfiledDevices {
     ids: Arc<Ids>,
@@ -71,19 +73,12 @@ impl ProfiledDevices {
             ids: self.ids.clone(),
             place,
             functions: Arc::default(),
-            is_open: AtomicBool::new(false),
-            session: RwLock::default(),
+            open: Arc::default(),
+            allocator: Mutex::default(),
             allocations: Mutex::default(),
-            last_allocation: AtomicU64::new(0),
+            last_allocation: Arc::default(),
         }))
     }
-}
-
-/// A session that is open, with the observer of the device's own times if it has some.
-#[derive(Clone, Debug)]
-struct Open {
-    session: Arc<Session>,
-    device_events: Option<Arc<DeviceEvents>>,
 }
 
 #[derive(Debug)]
@@ -92,12 +87,12 @@ struct ProfiledDevice {
     ids: Arc<Ids>,
     place: Place,
     functions: Arc<Functions>,
-    /// Whether there is a session. It is read often, so it is a flag of its own.
-    is_open: AtomicBool,
-    session: RwLock<Option<Open>>,
+    open: Arc<OpenSession>,
+    /// The wrapper of the device's allocator.
+    allocator: Mutex<Option<Arc<Forward<ProfiledAllocator>>>>,
     /// Transient buffers by their addresses, until they are deallocated.
     allocations: Mutex<AddressMap<Allocated>>,
-    last_allocation: AtomicU64,
+    last_allocation: Arc<Allocations>,
 }
 
 /// A transient buffer.
@@ -112,15 +107,8 @@ struct Allocated {
 const REMEMBERED: usize = 1 << 16;
 
 impl ProfiledDevice {
-    fn open(&self) -> Option<Open> {
-        if !self.is_open.load(Ordering::Acquire) {
-            return None;
-        }
-        self.session.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     fn opened(&self) -> Result<Open> {
-        self.open().ok_or_else(|| Status::failed_precondition("no profile of the device is open"))
+        self.open.get().ok_or_else(|| Status::failed_precondition("no profile of the device is open"))
     }
 
     fn queue(&self, affinity: QueueAffinity) -> u32 {
@@ -182,13 +170,16 @@ fn count(points: &[Timepoint]) -> u32 {
     u32::try_from(points.len()).unwrap_or(u32::MAX)
 }
 
-/// The counters that the options select.
-fn selected(options: &ProfilingOptions) -> Result<CpuCounters> {
+/// The counters that the options select, of those of the device if it has some.
+fn selected(options: &ProfilingOptions, of_device: &[DeviceCounter]) -> Result<SessionCounters> {
     let names: Vec<String> = options.counter_sets.iter().flat_map(|set| set.counter_names.iter().cloned()).collect();
     if names.is_empty() {
         return Err(Status::invalid_argument("a profile of counters needs the names of some"));
     }
-    CpuCounters::select(&names)
+    match of_device {
+        [] => CpuCounters::select(&names).map(SessionCounters::Processor),
+        counters => SessionCounters::of_device(counters, &names),
+    }
 }
 
 impl ForwardDevice for ProfiledDevice {
@@ -198,6 +189,11 @@ impl ForwardDevice for ProfiledDevice {
 
     fn supports(&self, method: &str) -> bool {
         METHODS.contains(&method) || self.inner.supports(method)
+    }
+
+    fn allocator(&self) -> Arc<dyn Allocator> {
+        let mut known = self.allocator.lock().unwrap_or_else(PoisonError::into_inner);
+        ProfiledAllocator::of(self.inner.allocator(), &mut known, (&self.open, &self.last_allocation))
     }
 
     fn create_executable_cache(&self, identifier: &str) -> Result<Arc<dyn ExecutableCache>> {
@@ -236,7 +232,7 @@ impl ForwardDevice for ProfiledDevice {
         flags: AllocaFlags,
     ) -> Result<Arc<dyn Buffer>> {
         let submit = || self.inner.queue_alloca(queue_affinity, wait, signal, pool, params, allocation_size, flags);
-        let Some(open) = self.open() else { return submit() };
+        let Some(open) = self.open.get() else { return submit() };
         let memory = Memory {
             memory_type: params.memory_type.bits().into(),
             usage: params.usage.bits().into(),
@@ -248,12 +244,12 @@ impl ForwardDevice for ProfiledDevice {
             queue: self.queue(queue_affinity),
             commands: None,
             function: None,
-            allocation: self.last_allocation.fetch_add(1, Ordering::Relaxed) + 1,
+            allocation: self.last_allocation.next(),
             memory: Some((MemoryEventType::QUEUE_ALLOCA, memory)),
             payload_length: allocation_size,
             operation_count: 1,
             counts: (count(wait), count(signal)),
-            time: Instant::now(),
+            time: open.session.clock.now(),
             is_deferred: !matches!(reached(wait), Ok(true)),
         };
         self.watched(open, submitted, submit, |buffer, submitted| {
@@ -287,7 +283,7 @@ impl ForwardDevice for ProfiledDevice {
             operation => operation,
         };
         let submit = || self.inner.submit(queue_affinity, wait, signal, own);
-        let Some(open) = self.open() else { return submit() };
+        let Some(open) = self.open.get() else { return submit() };
         let (r#type, payload_length, operation_count) = measures(&operation);
         let mut submitted = Submitted {
             id: open.session.next_submission(),
@@ -300,7 +296,7 @@ impl ForwardDevice for ProfiledDevice {
             payload_length,
             operation_count,
             counts: (count(wait), count(signal)),
-            time: Instant::now(),
+            time: open.session.clock.now(),
             is_deferred: !matches!(reached(wait), Ok(true)),
         };
         match operation {
@@ -332,8 +328,8 @@ impl ForwardDevice for ProfiledDevice {
     }
 
     fn profiling_begin(&self, options: &ProfilingOptions) -> Result<()> {
-        let mut session = self.session.write().unwrap_or_else(PoisonError::into_inner);
-        if session.is_some() {
+        let mut locked = self.open.lock();
+        if locked.is_some() {
             return Err(Status::failed_precondition("a profile of the device is open already"));
         }
         if options.flags.contains(ProfilingFlags::LIGHTWEIGHT_STATISTICS) {
@@ -342,7 +338,12 @@ impl ForwardDevice for ProfiledDevice {
         let times = self.inner.clone().device_times();
         let mut families = options.data_families;
         let mut supported = OF_HOST;
-        supported |= if times.is_some() { OF_DEVICE } else { OF_PROCESSOR };
+        let device_counters = times.as_ref().map(|times| times.counters()).unwrap_or_default();
+        supported |= match &times {
+            None => OF_PROCESSOR,
+            Some(_) if device_counters.is_empty() => OF_DEVICE,
+            Some(_) => OF_DEVICE | ProfilingDataFamilies::COUNTER_SAMPLES,
+        };
         let refused = families - supported;
         if !refused.is_empty() {
             let message =
@@ -354,7 +355,7 @@ impl ForwardDevice for ProfiledDevice {
             return if families.is_empty() { Ok(()) } else { Err(Status::invalid_argument(message)) };
         };
         let counters = match families.contains(ProfilingDataFamilies::COUNTER_SAMPLES) {
-            true => Some(selected(options)?),
+            true => Some(selected(options, &device_counters)?),
             false => None,
         };
         if families.intersects(OF_PROCESSOR | OF_DEVICE) {
@@ -366,13 +367,13 @@ impl ForwardDevice for ProfiledDevice {
         };
         let filter = options.capture_filter.clone();
         let begun = Arc::new(Session::begin(self.place.clone(), families, sink.clone(), filter, metrics, counters)?);
-        let device_events = times.filter(|_| families.intersects(OF_DEVICE)).map(|times| {
+        let is_observed = families.intersects(OF_DEVICE | ProfilingDataFamilies::COUNTER_SAMPLES);
+        let device_events = times.filter(|_| is_observed).map(|times| {
             let events = Arc::new(DeviceEvents::new(begun.clone(), self.functions.clone()));
             times.observe(Some(events.clone()));
             events
         });
-        *session = Some(Open { session: begun, device_events });
-        self.is_open.store(true, Ordering::Release);
+        self.open.begin(&mut locked, Open { session: begun, device_events });
         Ok(())
     }
 
@@ -382,9 +383,7 @@ impl ForwardDevice for ProfiledDevice {
 
     fn profiling_end(&self) -> Result<()> {
         self.opened()?;
-        let open = self.session.write().unwrap_or_else(PoisonError::into_inner).take();
-        self.is_open.store(false, Ordering::Release);
-        let Some(Open { session, device_events }) = open else { return Ok(()) };
+        let Some(Open { session, device_events }) = self.open.end() else { return Ok(()) };
         if device_events.is_some()
             && let Some(times) = self.inner.clone().device_times()
         {

@@ -6,16 +6,19 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use vireo_core::status::Status;
 use vireo_hal::{DispatchTime, ProfilingDataFamilies, SubmissionTime, TimesObserver};
 
+use super::cpu_counters::Values;
 use super::executables::{Functions, KnownExecutable};
-use super::session::Session;
+use super::session::{COUNTER_SET, Events, Session};
 use super::work::Submitted;
 use crate::generated::format::{
-    COMMAND_INDIRECT_PARAMETERS, CommandOperationType, DISPATCH_INDIRECT_PARAMETERS, DISPATCH_OF_COMMAND_BUFFER, NONE,
+    COMMAND_INDIRECT_PARAMETERS, COUNTER_OF_COMMAND, COUNTER_OF_DISPATCH_EVENT, COUNTER_TICK_RANGE,
+    CommandOperationType, CounterSampleScope, DISPATCH_INDIRECT_PARAMETERS, DISPATCH_OF_COMMAND_BUFFER, NONE,
     QueueEventType,
 };
-use crate::generated::records::{DispatchEvent, QueueDeviceEvent};
+use crate::generated::records::{CounterSample, DispatchEvent, QueueDeviceEvent};
 
 /// Submissions of a queue that are remembered until the device reports them.
 const REMEMBERED: usize = 4096;
@@ -46,6 +49,8 @@ struct Reported {
     name: String,
     workgroups: u64,
     times: Option<(Duration, Duration)>,
+    /// The values of the counters of the session.
+    counted: Option<Values>,
 }
 
 #[derive(Default)]
@@ -140,17 +145,57 @@ impl DeviceEvents {
     }
 }
 
+impl DeviceEvents {
+    /// The record of what was counted for a dispatch.
+    fn counter_sample(&self, events: &mut Events, queue: u32, dispatch: &DispatchEvent, values: &[u64]) {
+        let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
+        let sample = CounterSample {
+            flags: flag(dispatch.event_id != 0, COUNTER_OF_DISPATCH_EVENT)
+                | flag(dispatch.command_index != NONE, COUNTER_OF_COMMAND)
+                | flag(dispatch.start_tick != 0, COUNTER_TICK_RANGE),
+            scope: CounterSampleScope::DISPATCH,
+            sample_id: events.next_counter_sample(),
+            counter_set_id: COUNTER_SET,
+            dispatch_event_id: dispatch.event_id,
+            submission_id: dispatch.submission_id,
+            command_buffer_id: dispatch.command_buffer_id,
+            executable_id: dispatch.executable_id,
+            stream_id: self.session.place.stream(queue),
+            start_tick: dispatch.start_tick,
+            end_tick: dispatch.end_tick,
+            command_index: dispatch.command_index,
+            function_ordinal: dispatch.function_ordinal,
+            physical_device_ordinal: self.session.place.ordinal,
+            queue_ordinal: queue,
+            ..CounterSample::read(&[0; CounterSample::SIZE])
+        };
+        if let Err(error) = sample.write(&mut events.counter_samples, values) {
+            events.fail(Status::out_of_range(error.to_string()));
+        }
+    }
+}
+
 impl TimesObserver for DeviceEvents {
     fn is_active(&self) -> bool {
         true
     }
 
     fn wants_dispatches(&self) -> bool {
-        self.session.has(ProfilingDataFamilies::DISPATCH_EVENTS)
+        self.session.has(ProfilingDataFamilies::DISPATCH_EVENTS) || self.wants_counters()
+    }
+
+    fn wants_counters(&self) -> bool {
+        self.session.has(ProfilingDataFamilies::COUNTER_SAMPLES)
     }
 
     fn dispatch(&self, time: &DispatchTime<'_>) {
-        let reported = Reported { name: time.kernel.to_string(), workgroups: time.workgroups, times: time.times };
+        // A driver's own kernels, such as those that fill, are of no executable that a profile could name.
+        if !self.functions.has(time.kernel) {
+            return;
+        }
+        let counted = self.session.counters().and_then(|counters| counters.select(time.counters));
+        let (name, workgroups) = (time.kernel.to_string(), time.workgroups);
+        let reported = Reported { name, workgroups, times: time.times, counted };
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         queues.entry(time.queue).or_default().reported.push(reported);
     }
@@ -189,10 +234,14 @@ impl TimesObserver for DeviceEvents {
                 if !self.session.selects(time.queue, command_buffer, dispatch.command, &dispatch.name) {
                     continue;
                 }
+                let event_id = match self.session.has(ProfilingDataFamilies::DISPATCH_EVENTS) {
+                    true => events.next_dispatch_event(),
+                    false => 0,
+                };
                 let event = DispatchEvent {
                     record_length: DispatchEvent::SIZE as u32,
                     flags: dispatch.flags,
-                    event_id: events.next_dispatch_event(),
+                    event_id,
                     submission_id: pending.id,
                     command_buffer_id: command_buffer,
                     executable_id: dispatch.executable,
@@ -203,7 +252,12 @@ impl TimesObserver for DeviceEvents {
                     start_tick: reported.times.map_or(0, |(start, _)| tick(start)),
                     end_tick: reported.times.map_or(0, |(_, end)| tick(end)),
                 };
-                events.dispatch.entry(time.queue).or_default().extend_from_slice(&event.to_bytes());
+                if event_id != 0 {
+                    events.dispatch.entry(time.queue).or_default().extend_from_slice(&event.to_bytes());
+                }
+                if let Some(values) = &reported.counted {
+                    self.counter_sample(events, time.queue, &event, values);
+                }
             }
             let Some((start, end)) = time.times.filter(|_| {
                 self.session.has(ProfilingDataFamilies::DEVICE_QUEUE_EVENTS) && (is_known || time.dispatches != 0)

@@ -109,6 +109,11 @@ impl Functions {
         }
     }
 
+    /// Whether there is one of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains_key(name)
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<(Arc<KnownExecutable>, u32)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }

@@ -19,6 +19,7 @@ use super::cpu_counters::CpuCounters;
 use super::executables::KnownExecutable;
 use super::host_clock::HostClock;
 use super::metrics::Metrics;
+use super::session_counters::SessionCounters;
 use crate::generated::contents::Content;
 use crate::generated::format::{CLOCK_DEVICE_TICK, CLOCK_HOST_BRACKET, CLOCK_HOST_CPU, CONTENT_TYPE_PREFIX, NONE};
 use crate::generated::records::{
@@ -58,6 +59,16 @@ impl Place {
     }
 }
 
+/// The numbers of the allocations of a device.
+#[derive(Debug, Default)]
+pub(super) struct Allocations(AtomicU64);
+
+impl Allocations {
+    pub(super) fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
 /// An open session.
 pub(super) struct Session {
     pub(super) place: Place,
@@ -69,7 +80,7 @@ pub(super) struct Session {
     number: u64,
     submissions: AtomicU64,
     metrics: Option<Metrics>,
-    counters: Option<CpuCounters>,
+    counters: Option<SessionCounters>,
     /// Held while the sink writes, and then taken before `events`.
     output: Mutex<Output>,
     /// Never held while the sink writes.
@@ -155,9 +166,15 @@ impl Events {
         }
     }
 
+    /// Each submission asks for them, so they are added up without an iterator.
     fn bytes(&self) -> usize {
-        let lists = [&self.queue, &self.host_execution, &self.memory, &self.queue_device, &self.counter_samples];
-        lists.into_iter().chain(self.dispatch.values()).map(Vec::len).sum()
+        let of_host = self.queue.len() + self.host_execution.len() + self.memory.len();
+        let of_device = self.queue_device.len() + self.counter_samples.len();
+        let of_dispatches = match self.dispatch.is_empty() {
+            true => 0,
+            false => self.dispatch.values().map(Vec::len).sum(),
+        };
+        of_host + of_device + of_dispatches
     }
 
     /// Takes all records out.
@@ -185,7 +202,7 @@ impl Session {
         sink: Arc<dyn ProfileSink>,
         filter: ProfileCaptureFilter,
         metrics: Option<Metrics>,
-        counters: Option<CpuCounters>,
+        counters: Option<SessionCounters>,
     ) -> Result<Session> {
         let session = Session {
             place,
@@ -236,14 +253,23 @@ impl Session {
         self.families.contains(family)
     }
 
-    /// The number of the session in this process, and the counters that it has.
-    pub(super) fn counters(&self) -> Option<(u64, &CpuCounters)> {
-        Some((self.number, self.counters.as_ref()?))
+    /// The number of the session in this process, and the counters of the processor that it has.
+    pub(super) fn cpu_counters(&self) -> Option<(u64, &CpuCounters)> {
+        match self.counters.as_ref()? {
+            SessionCounters::Processor(counters) => Some((self.number, counters)),
+            SessionCounters::Device(_) => None,
+        }
+    }
+
+    /// The counters that it has.
+    pub(super) fn counters(&self) -> Option<&SessionCounters> {
+        self.counters.as_ref()
     }
 
     /// Writes the set of counters, and each of them.
-    fn describe_counters(&self, counters: &CpuCounters) -> Result<()> {
-        let count = u32::try_from(counters.counters.len()).unwrap_or(u32::MAX);
+    fn describe_counters(&self, counters: &SessionCounters) -> Result<()> {
+        let described = counters.described();
+        let count = u32::try_from(described.len()).unwrap_or(u32::MAX);
         let too_long = |error: TrailingError| Status::out_of_range(error.to_string());
         let set = CounterSet {
             counter_set_id: COUNTER_SET,
@@ -253,10 +279,10 @@ impl Session {
             ..CounterSet::read(&[0; CounterSet::SIZE])
         };
         let mut records = Vec::new();
-        set.write(&mut records, b"processor").map_err(too_long)?;
+        set.write(&mut records, counters.set_name().as_bytes()).map_err(too_long)?;
         self.write(Content::CounterSets, None, &records)?;
         records.clear();
-        for (ordinal, counter) in (0..).zip(&counters.counters) {
+        for (ordinal, counter) in (0..).zip(&described) {
             let record = Counter {
                 unit: counter.unit.0,
                 physical_device_ordinal: self.place.ordinal,
@@ -266,8 +292,8 @@ impl Session {
                 sample_value_count: 1,
                 ..Counter::read(&[0; Counter::SIZE])
             };
-            let (name, description) = (counter.name.as_bytes(), counter.description.as_bytes());
-            record.write(&mut records, b"cpu", name, description).map_err(too_long)?;
+            let [block, name, description] = [counter.block, counter.name, counter.description].map(str::as_bytes);
+            record.write(&mut records, block, name, description).map_err(too_long)?;
         }
         self.write(Content::Counters, None, &records)
     }

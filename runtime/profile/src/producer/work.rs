@@ -35,7 +35,8 @@ pub(super) struct Submitted {
     pub(super) payload_length: u64,
     pub(super) operation_count: u32,
     pub(super) counts: (u32, u32),
-    pub(super) time: Instant,
+    /// When it was submitted, as the profile has it.
+    pub(super) time: i64,
     /// Whether something that it waits for was not there.
     pub(super) is_deferred: bool,
 }
@@ -57,14 +58,13 @@ thread_local! {
 pub(super) struct Work {
     pub(super) session: Arc<Session>,
     pub(super) submitted: Submitted,
-    /// When it was submitted, as the profile has it.
-    time: i64,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    began: Option<Instant>,
+    /// When it began, as the profile has it.
+    began: Option<i64>,
     /// Most submissions have few dispatches.
     parts: SmallVec<[Dispatched; 2]>,
     is_written: bool,
@@ -86,8 +86,7 @@ struct Dispatched {
 
 impl Work {
     pub(super) fn new(session: Arc<Session>, submitted: Submitted) -> Work {
-        let time = session.clock.time(submitted.time);
-        Work { session, submitted, time, state: Mutex::default() }
+        Work { session, submitted, state: Mutex::default() }
     }
 
     fn command_buffer_id(&self) -> u64 {
@@ -95,14 +94,14 @@ impl Work {
     }
 
     /// The record of the operation itself. One that did not begin was never ready.
-    fn queue_event(&self, events: &mut Events, began: Option<Instant>) {
+    fn queue_event(&self, events: &mut Events, began: Option<i64>) {
         let (session, submitted) = (&self.session, &self.submitted);
         if !session.has(ProfilingDataFamilies::QUEUE_EVENTS) {
             return;
         }
         let ready = match (submitted.is_deferred, began) {
-            (false, _) => self.time,
-            (true, Some(began)) => session.clock.time(began),
+            (false, _) => submitted.time,
+            (true, Some(began)) => began,
             (true, None) => 0,
         };
         let strategy = match (submitted.counts.0, submitted.is_deferred) {
@@ -116,7 +115,7 @@ impl Work {
             flags: if submitted.is_deferred { QUEUE_SOFTWARE_DEFERRED } else { 0 },
             dependency_strategy: strategy,
             event_id: events.next_queue_event(),
-            host_time_ns: self.time,
+            host_time_ns: submitted.time,
             submission_id: submitted.id,
             command_buffer_id: self.command_buffer_id(),
             allocation_id: submitted.allocation,
@@ -134,7 +133,7 @@ impl Work {
     }
 
     /// The record of what the host did, without what is said of dispatches alone.
-    fn host_event(&self, event_id: u64, times: (Instant, Instant)) -> HostExecutionEvent {
+    fn host_event(&self, event_id: u64, times: (i64, i64)) -> HostExecutionEvent {
         let (session, submitted) = (&self.session, &self.submitted);
         let of_buffer = if submitted.commands.is_some() { EXECUTION_OF_COMMAND_BUFFER } else { 0 };
         HostExecutionEvent {
@@ -154,8 +153,8 @@ impl Work {
             function_ordinal: NONE,
             workgroup_count: [0; 3],
             workgroup_size: [0; 3],
-            start_host_time_ns: session.clock.time(times.0),
-            end_host_time_ns: session.clock.time(times.1),
+            start_host_time_ns: times.0,
+            end_host_time_ns: times.1,
             payload_length: submitted.payload_length,
             tile_count: 0,
             tile_duration_sum_ns: 0,
@@ -213,7 +212,8 @@ impl Work {
             ([0, 0, 0], Some(info)) => info.workgroup_size,
             (size, _) => size,
         };
-        let event = self.host_event(events.next_host_execution_event(), dispatched.times);
+        let times = (self.session.clock.time(dispatched.times.0), self.session.clock.time(dispatched.times.1));
+        let event = self.host_event(events.next_host_execution_event(), times);
         Some(HostExecutionEvent {
             r#type: QueueEventType::DISPATCH,
             flags: event.flags | if is_indirect { EXECUTION_INDIRECT_PARAMETERS } else { 0 },
@@ -230,7 +230,7 @@ impl Work {
         })
     }
 
-    fn memory_event(&self, events: &mut Events, time: Instant) {
+    fn memory_event(&self, events: &mut Events, time: i64) {
         let (session, submitted) = (&self.session, &self.submitted);
         let Some((r#type, memory)) = &submitted.memory else { return };
         if !session.has(ProfilingDataFamilies::MEMORY_EVENTS) {
@@ -242,7 +242,7 @@ impl Work {
             flags: MEMORY_QUEUE_OPERATION,
             result: NONE,
             event_id: events.next_memory_event(),
-            host_time_ns: session.clock.time(time),
+            host_time_ns: time,
             allocation_id: submitted.allocation,
             submission_id: submitted.id,
             physical_device_ordinal: session.place.ordinal,
@@ -282,16 +282,16 @@ impl WorkObserver for Work {
     fn began(&self) {
         // Work that the submitting thread runs at once begins when it is submitted.
         let is_at_once = SUBMITTED.get() == std::ptr::from_ref(self).addr();
-        let time = if is_at_once { self.submitted.time } else { Instant::now() };
+        let time = if is_at_once { self.submitted.time } else { self.session.clock.now() };
         self.state.lock().unwrap_or_else(PoisonError::into_inner).began = Some(time);
     }
 
     fn wants_beginnings(&self) -> bool {
-        self.session.counters().is_some()
+        self.session.cpu_counters().is_some()
     }
 
     fn runs(&self) {
-        if let Some((session, counters)) = self.session.counters()
+        if let Some((session, counters)) = self.session.cpu_counters()
             && let Err(status) = counters.begin(session)
         {
             self.state.lock().unwrap_or_else(PoisonError::into_inner).failure.get_or_insert(status);
@@ -300,7 +300,7 @@ impl WorkObserver for Work {
 
     fn ran(&self, part: &HostPart) {
         // First, so that none of what follows is counted.
-        let counted = self.session.counters().map(|(session, counters)| counters.end(session));
+        let counted = self.session.cpu_counters().map(|(session, counters)| counters.end(session));
         if counted.is_none() && !self.session.has(ProfilingDataFamilies::HOST_EXECUTION_EVENTS) {
             return;
         }
@@ -336,18 +336,17 @@ impl WorkObserver for Work {
     }
 
     fn ended(&self, outcome: Result<(), &Status>) {
-        let end = Instant::now();
+        let end = self.session.clock.now();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let began = state.began.unwrap_or(end);
         let is_new = !std::mem::replace(&mut state.is_written, true);
-        let (parts, failure) = (std::mem::take(&mut state.parts), state.failure.take());
-        drop(state);
+        let failure = state.failure.take();
         self.session.add(|events| {
             if is_new {
                 self.queue_event(events, Some(began));
             }
             let has_times = self.session.has(ProfilingDataFamilies::HOST_EXECUTION_EVENTS);
-            for dispatched in &parts {
+            for dispatched in &state.parts {
                 let Some(event) = self.dispatch_event(events, dispatched) else { continue };
                 if has_times {
                     events.host_execution.extend_from_slice(&event.to_bytes());
@@ -367,6 +366,7 @@ impl WorkObserver for Work {
             }
             self.memory_event(events, end);
         });
+        state.parts.clear();
     }
 }
 

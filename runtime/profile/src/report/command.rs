@@ -144,10 +144,10 @@ fn operation_text(catalog: &Catalog, operation: &CommandOperation, out: &mut dyn
         )?,
         CommandOperationType::COPY => write!(
             out,
-            " source={} target={} source_offset={} target_offset={} length={}",
+            " source={} source_offset={} target={} target_offset={} length={}",
             operation.source_ordinal,
-            operation.target_ordinal,
             operation.source_offset,
+            operation.target_ordinal,
             operation.target_offset,
             operation.length
         )?,

@@ -21,6 +21,7 @@ pub use crate::limits::{Limits, Tier};
 pub use call::direct_import::{DirectExport, DirectWords};
 pub use call::invocation::Poll;
 pub use code::listing::{CodePart, CompiledFunction};
+pub use code::loops;
 pub use code::perf_map::write_perf_map;
 #[doc(hidden)]
 pub use machine::bound_modules::CodeShape;

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::agent::GpuAgent;
 use crate::agent_source::AgentSource;
@@ -11,9 +12,9 @@ use crate::command_buffer::{AgentsCommandBuffer, AmdCommandBuffer, KernelSource,
 use crate::executable::{AmdExecutableCache, supports};
 use crate::hal::{
     AllocaFlags, Allocator, Buffer, BufferParams, CommandBuffer, CommandBufferMode, CommandCategory, Device,
-    DeviceCapabilities, DeviceCapabilityBits, DeviceTimes, ExecutableCache, OptionalMethod, Pool, QueryCategory,
-    QueryKey, QueueAffinity, QueueOperation, Semaphore, SemaphoreCompatibility, SemaphoreFlags, SlabProvider,
-    Timepoint, TimesObserver, TopologyEdge,
+    DeviceCapabilities, DeviceCapabilityBits, DeviceCounter, DeviceTimes, ExecutableCache, OptionalMethod, Pool,
+    QueryCategory, QueryKey, QueueAffinity, QueueOperation, Semaphore, SemaphoreCompatibility, SemaphoreFlags,
+    SlabProvider, Timepoint, TimesObserver, TopologyEdge,
 };
 use crate::hal_driver::device_queue::{HostWorkers, SubmissionPoint};
 use crate::hal_driver::device_state::{DeviceState, device_state_methods};
@@ -27,6 +28,7 @@ use crate::memory::Publication;
 pub use crate::options::DeviceOptions;
 use crate::queue::{HostQueue, PacketQueue, QueueClock};
 use crate::status::{Result, Status, StatusCode};
+use crate::symbols::PacketCounters;
 
 /// An agent of a device.
 #[derive(Debug)]
@@ -48,6 +50,8 @@ pub struct AmdDevice {
     staging: Arc<StagingSlots>,
     zeroed_transients: bool,
     native_code: bool,
+    /// Whether the library counts kernels for this device.
+    is_counted: AtomicBool,
 }
 
 impl AmdDevice {
@@ -87,6 +91,7 @@ impl AmdDevice {
             staging: Arc::default(),
             zeroed_transients: options.zeroed_transients,
             native_code: options.native_code,
+            is_counted: AtomicBool::new(false),
         })
     }
 
@@ -138,13 +143,41 @@ impl AmdDevice {
 impl Drop for AmdDevice {
     fn drop(&mut self) {
         end_queues("amdgpu-end", &mut self.physical);
+        self.count(false);
     }
 }
 
 impl DeviceTimes for AmdDevice {
     fn observe(&self, observer: Option<Arc<dyn TimesObserver>>) {
+        let is_counted = observer.as_ref().is_some_and(|observer| observer.wants_counters());
+        if is_counted {
+            self.count(true);
+        }
         let queues = self.physical.iter().flat_map(|physical| &physical.queues);
         queues.for_each(|queue| queue.observe(observer.clone()));
+        if !is_counted {
+            self.count(false);
+        }
+    }
+
+    fn counters(&self) -> Vec<DeviceCounter> {
+        self.packet_counters().map(PacketCounters::counters).unwrap_or_default()
+    }
+}
+
+impl AmdDevice {
+    /// The counters of the library; all agents of a device are of one.
+    fn packet_counters(&self) -> Option<&dyn PacketCounters> {
+        self.agents.first().and_then(|agent| agent.hsa().counters())
+    }
+
+    /// From here on kernels are counted for this device, or not any more.
+    fn count(&self, is_counted: bool) {
+        if let Some(counters) = self.packet_counters()
+            && self.is_counted.swap(is_counted, Ordering::AcqRel) != is_counted
+        {
+            counters.enable(is_counted);
+        }
     }
 }
 

@@ -29,6 +29,15 @@ pub mod limits {
     include!(concat!(env!("OUT_DIR"), "/gfx/limits.rs"));
 }
 
+/// Counters.
+pub mod counters {
+    use super::encodings::Encoding;
+    use super::instructions::Opcode;
+    use crate::isa::CounterInfo;
+
+    include!(concat!(env!("OUT_DIR"), "/gfx/counters.rs"));
+}
+
 /// Words with bit fields, and the names of values.
 pub mod immediates {
     use crate::isa::BitField;

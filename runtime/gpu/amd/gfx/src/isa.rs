@@ -1,5 +1,6 @@
 //! The types of the generated tables, and look-ups in them.
 
+pub use crate::generated::counters::COUNTERS;
 pub use crate::generated::encodings::{ENCODINGS, Encoding, Field, FieldKind, Slot};
 pub use crate::generated::immediates;
 pub use crate::generated::instructions::{INSTRUCTIONS, LEFT_OUT, Opcode};
@@ -161,6 +162,21 @@ pub struct InstructionInfo {
     pub has_no_effect: bool,
     /// True if it has a result only where the bit `glc` is set.
     pub returns_by_glc: bool,
+}
+
+/// A counter of waves, or of instructions that they execute.
+#[derive(Clone, Copy, Debug)]
+pub struct CounterInfo {
+    /// `SQ_INSTS_VALU`
+    pub name: &'static str,
+    /// The events that it counts, for people.
+    pub description: &'static str,
+    /// The encodings whose instructions it counts; none if it counts waves.
+    pub encodings: &'static [Encoding],
+    /// Whether it counts only instructions that have a result, or only those that have none.
+    pub returns: Option<bool>,
+    /// Instructions that it does not count.
+    pub without: &'static [Opcode],
 }
 
 impl InstructionInfo {

@@ -9,6 +9,7 @@
 //! **Who checks**: the code of a kernel may be any bytes. What is not an instruction, or names a register that the
 //! kernel does not have, becomes a trap that is raised when a wave gets there; memory is checked by `vireo-simt`.
 
+mod counters;
 pub mod disasm;
 mod generated;
 pub mod instruction;
@@ -19,8 +20,9 @@ pub mod listing;
 mod machine;
 pub mod program;
 
+pub use counters::Counts;
 pub use instruction::{DecodeError, Instruction};
-pub use interp::kernel::{GridDispatch, KernelRegisters, run, vector_registers};
+pub use interp::kernel::{GridDispatch, KernelRegisters, run, run_counted, vector_registers};
 pub use isa::{Encoding, Opcode};
 pub use machine::HalfSums;
 pub use program::{Missing, Program};

@@ -10,6 +10,7 @@ use std::fmt;
 use vireo_hsa::kernel_descriptor::FloatDenormMode;
 use vireo_simt::{GroupHook, Mask, Port, Row, Stop, TrapKind};
 
+use crate::counters::CounterSet;
 use crate::instruction::Instruction;
 use crate::isa::immediates::OutputModifier;
 use crate::isa::operands::{EXEC, SCALAR_REGISTERS, VCC};
@@ -144,6 +145,9 @@ pub struct Program {
     pub(crate) origins: Vec<(u32, Result<Instruction, Unknown>)>,
     /// The index of the instruction at each word.
     pub(crate) index: Vec<u32>,
+    /// If it was decoded for counters, those that each instruction of `insts` counts for. Of several that are one
+    /// instruction of the code, the first one does.
+    pub(crate) counters: Option<Vec<CounterSet>>,
     /// True if it calls functions, which may be anywhere in the code.
     pub(crate) calls: bool,
     pub(crate) problems: Vec<TrapKind>,

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::num::NonZeroUsize;
+use std::sync::OnceLock;
 
-use vireo_gfx::HalfSums;
+use vireo_gfx::{Counts, HalfSums};
 use vireo_hsa::kernel_descriptor::KernelDescriptor;
 use vireo_hsa::packet::KernelDispatchPacket;
 use vireo_simt::{AccessHook, Memory, Stop, Trap};
@@ -34,6 +35,8 @@ pub struct KernelDispatch<'a> {
     pub memory: &'a dyn Memory,
     /// How products of matrices add up 16 bits.
     pub half_sums: HalfSums,
+    /// Where the runner puts what the waves executed, if that is wanted.
+    pub counts: Option<&'a OnceLock<Counts>>,
     /// The sanitizer.
     pub hook: Option<&'a dyn AccessHook>,
     /// Threads that may run work-groups.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use vireo_gfx::{GridDispatch, KernelRegisters, Program, run, vector_registers};
+use vireo_gfx::{GridDispatch, KernelRegisters, Program, run, run_counted, vector_registers};
 use vireo_hsa::code_object::GFX11_PREFIX;
 use vireo_simt::{Pool, Port, Trap, TrapKind};
 
@@ -13,9 +13,9 @@ use crate::dispatch::{KernelDispatch, KernelRunner};
 /// Programs that are kept. Those of code objects that were unloaded go when there are more.
 const MAX_PROGRAMS: usize = 1024;
 
-/// The code that a program is decoded from: the code object's segment, the address of the first instruction, and the
-/// number of registers.
-type Key = (u64, u64, u32);
+/// The code that a program is decoded from: the code object's segment, the address of the first instruction, the
+/// number of registers, and whether it is counted.
+type Key = (u64, u64, u32, bool);
 
 /// Interprets kernels.
 #[derive(Debug, Default)]
@@ -27,7 +27,8 @@ pub struct Interpreter {
 impl Interpreter {
     fn program(&self, dispatch: &KernelDispatch<'_>) -> Result<Arc<Program>, Trap> {
         let vectors = vector_registers(dispatch.descriptor);
-        let key = (dispatch.code_segment, dispatch.code, vectors);
+        let is_counted = dispatch.counts.is_some();
+        let key = (dispatch.code_segment, dispatch.code, vectors, is_counted);
         let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(program) = programs.get(&key) {
             return Ok(program.clone());
@@ -40,12 +41,13 @@ impl Interpreter {
             });
             words.collect()
         };
-        let mut program = Program::decode(&load(dispatch.code, dispatch.code_length / 4)?, dispatch.code, vectors);
+        let decode = if is_counted { Program::decode_counted } else { Program::decode_from };
+        let mut program = decode(&load(dispatch.code, dispatch.code_length / 4)?, dispatch.code, 0, vectors);
         if program.calls() {
             let before = dispatch.code_before / 4;
             let start = dispatch.code - 4 * before;
             let words = load(start, before + dispatch.code_length / 4)?;
-            program = Program::decode_from(&words, start, before as usize, vectors);
+            program = decode(&words, start, before as usize, vectors);
         }
         let program = Arc::new(program);
         if programs.len() >= MAX_PROGRAMS {
@@ -60,6 +62,14 @@ impl Interpreter {
     /// # Errors
     /// Why the kernel was stopped.
     pub fn execute(&self, dispatch: &KernelDispatch<'_>) -> Result<u64, Trap> {
+        self.with_grid(dispatch, run)
+    }
+
+    fn with_grid<T>(
+        &self,
+        dispatch: &KernelDispatch<'_>,
+        run: impl FnOnce(&GridDispatch<'_>) -> Result<T, Trap>,
+    ) -> Result<T, Trap> {
         if !self.runs(dispatch.isa) {
             let what = format!("there is no interpreter for {}", dispatch.isa);
             return Err(Trap::new(TrapKind::InvalidDispatch(what.into())));
@@ -96,6 +106,9 @@ impl KernelRunner for Interpreter {
     }
 
     fn run(&self, dispatch: &KernelDispatch<'_>) -> Result<(), Trap> {
-        self.execute(dispatch).map(|_| ())
+        let Some(counts) = dispatch.counts else { return self.execute(dispatch).map(|_| ()) };
+        let counted = self.with_grid(dispatch, run_counted)?;
+        counts.get_or_init(|| counted);
+        Ok(())
     }
 }

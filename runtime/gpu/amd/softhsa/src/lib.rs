@@ -33,13 +33,14 @@ mod system;
 mod topology;
 mod trace;
 
-pub use vireo_gfx::{HalfSums, listing};
+pub use vireo_gfx::isa::{COUNTERS, CounterInfo};
+pub use vireo_gfx::{Counts, HalfSums, listing};
 use vireo_hsa::hsa_symbols::HsaFunctions;
 pub use vireo_simt::sanitize;
 
 pub use dispatch::{KernelDispatch, KernelRunner};
 pub use interpreter::Interpreter;
-pub use reports::{active_checks, check_result, take_reports, take_warnings};
+pub use reports::{active_checks, check_result, count_kernels, take_counts, take_reports, take_warnings};
 pub use system::{InUse, configure, trace_packets};
 pub use topology::{Feature, HostWrites, PacketOrder, PeerLinks, Topology, TopologyError, VARIABLE};
 pub use trace::{

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use vireo_core::visible_text::visible;
 use vireo_hsa::hsa::{HsaStatus, MemoryFaultEvent, MemoryFaultReasons};
@@ -191,7 +191,7 @@ impl Processor<'_> {
             sanitizer.packet(self.queue.id, index, header.barrier());
         }
         match packet {
-            Packet::KernelDispatch(packet) => self.kernel(packet, index)?,
+            Packet::KernelDispatch(packet) => self.kernel(packet, index, completion.as_deref())?,
             Packet::BarrierAnd(packet) => self.barrier_and(packet)?,
             Packet::BarrierOr(packet) => self.barrier_or(packet)?,
             Packet::BarrierValue(packet) => self.barrier_value(packet)?,
@@ -356,7 +356,7 @@ impl Processor<'_> {
         PacketWait { signal, address: wait.address(), before: before as i64, after: after as i64 }
     }
 
-    fn kernel(&self, packet: &KernelDispatchPacket, index: u64) -> Outcome {
+    fn kernel(&self, packet: &KernelDispatchPacket, index: u64, completion: Option<&Signal>) -> Outcome {
         let isa = &self.system.topology.isa;
         if !self.system.runner.runs(isa) {
             let what = format!("{packet}: there is no interpreter for {isa}");
@@ -366,6 +366,8 @@ impl Processor<'_> {
         let (descriptor, code, segment) = check_dispatch(packet, &view)?;
         let (ring, bytes) = self.queue.ring_memory();
         let begun = self.begin_checks(packet, &segment, code, index);
+        let counts = OnceLock::new();
+        let is_counted = completion.is_some() && self.system.counting.load(Ordering::Relaxed) > 0;
         let hook = begun.as_ref().map(|(sanitizer, begun)| sanitizer.hook(begun, &view));
         let dispatch = KernelDispatch {
             packet,
@@ -380,6 +382,7 @@ impl Processor<'_> {
             isa,
             memory: &view,
             half_sums: self.system.topology.half_sums,
+            counts: is_counted.then_some(&counts),
             hook: hook.as_ref().map(|hook| hook as &dyn AccessHook),
             threads: self.system.threads,
             stop: &self.queue.life.stop,
@@ -387,6 +390,9 @@ impl Processor<'_> {
         let run = self.system.runner.run(&dispatch);
         if let Some((sanitizer, begun)) = &begun {
             sanitizer.complete(begun, (packet.completion_signal.0 != 0).then_some(packet.completion_signal.0));
+        }
+        if let Some(completion) = completion.filter(|_| is_counted) {
+            completion.set_counts(counts.into_inner());
         }
         let Err(trap) = run else { return Ok(()) };
         let (status, fault) = match &trap.kind {

@@ -1,6 +1,10 @@
 //! Answers to hosts about the sanitizer, of the system that runs and of those that have ended: its reports and
-//! warnings, and whether a result that leaves the device was written.
+//! warnings, and whether a result that leaves the device was written; and about what kernels count.
 
+use std::sync::atomic::Ordering;
+
+use vireo_gfx::Counts;
+use vireo_hsa::signal::Signal;
 use vireo_simt::sanitize::{Checks, Report, Warning};
 
 use crate::api::AgentView;
@@ -46,4 +50,19 @@ pub fn check_result(address: u64, length: u64, name: &str) {
 /// The checks in the system that runs; none without one.
 pub fn active_checks() -> Option<Checks> {
     Some(system().ok()?.topology.sanitize)
+}
+
+/// Counts what kernels do that begin from here on and have a completion signal, or one user of that less. The kernels
+/// of a runner that is not of this crate may be left out.
+pub fn count_kernels(enabled: bool) {
+    let Ok(system) = system() else { return };
+    let counting = &system.counting;
+    let changed = |users: usize| if enabled { users.checked_add(1) } else { users.checked_sub(1) };
+    let _ = counting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed);
+}
+
+/// Takes what the kernel counted whose packet a signal completed; none if it was not counted, or the signal is not
+/// there.
+pub fn take_counts(signal: Signal) -> Option<Counts> {
+    system().ok()?.signals.get(signal).ok()?.take_counts()
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
+use vireo_gfx::Counts;
 use vireo_hsa::hsa::{HsaStatus, SignalHandler};
 use vireo_hsa::signal::{AmdSignal, Signal as Handle, SignalCondition, SignalKind};
 use vireo_soft::bell::Bell;
@@ -57,6 +58,8 @@ pub(crate) struct Signal {
     destroyed: AtomicBool,
     /// True if its times are those of a copy.
     of_copy: AtomicBool,
+    /// The counts of the kernel whose packet it completed last.
+    counts: Mutex<Option<Counts>>,
 }
 
 impl Signal {
@@ -72,7 +75,8 @@ impl Signal {
             queue,
             reserved: 0,
         };
-        Arc::new(Signal { memory, target, destroyed: AtomicBool::new(false), of_copy: AtomicBool::new(false) })
+        let (destroyed, of_copy, counts) = (AtomicBool::new(false), AtomicBool::new(false), Mutex::new(None));
+        Arc::new(Signal { memory, target, destroyed, of_copy, counts })
     }
 
     /// A signal with a value of its own.
@@ -125,6 +129,16 @@ impl Signal {
     /// When its copy began and ended; none unless it was the completion of one whose times were noted.
     pub(crate) fn copy_times(&self) -> Option<(u64, u64)> {
         self.of_copy.load(Ordering::Relaxed).then(|| self.times())
+    }
+
+    /// Notes what the kernel counted whose packet it completes.
+    pub(crate) fn set_counts(&self, counts: Option<Counts>) {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+    }
+
+    /// Takes these counts.
+    pub(crate) fn take_counts(&self) -> Option<Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// The address of its value.

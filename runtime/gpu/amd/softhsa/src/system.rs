@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::LineWriter;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
@@ -123,6 +123,8 @@ pub(crate) struct System {
     pub(crate) handlers: Handlers,
     /// Whether completion signals of copies receive times.
     pub(crate) copy_profiling: AtomicBool,
+    /// How many users want to know what kernels count.
+    pub(crate) counting: AtomicUsize,
     pub(crate) runner: Arc<dyn KernelRunner>,
     pub(crate) sanitizer: Option<Sanitizer>,
     pub(crate) threads: NonZeroUsize,
@@ -160,6 +162,7 @@ impl System {
             events: Mutex::default(),
             handlers: Handlers::default(),
             copy_profiling: AtomicBool::new(false),
+            counting: AtomicUsize::new(0),
             runner,
             // In turn, work-groups are reported in the same order each time.
             threads: if sanitizer.is_some() { NonZeroUsize::MIN } else { cores },

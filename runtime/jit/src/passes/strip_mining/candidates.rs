@@ -3,6 +3,7 @@
 use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::analysis::shapes::Shapes;
 use crate::generated::vm::primitive::Primitive;
+use crate::interp::code::loops::Refusal;
 use crate::ir::graph::{Block, BlockIndex, Graph, Kind, NodeId};
 use crate::ir::types::Scalar;
 
@@ -30,16 +31,24 @@ pub(super) fn division(graph: &Graph, id: NodeId) -> Option<bool> {
     }
 }
 
-/// Whether a loop counts up by one, and divides anything in each iteration. Each strip ends with a run of the header of
-/// its own, so a header that stores would store once more than it may.
+/// Whether a loop counts up by one, and divides anything in each iteration.
 pub(super) fn is_candidate(graph: &Graph, nest: &LoopNest) -> bool {
-    let mut nodes = 0;
-    nest.for_each_node(graph, &mut |_| nodes += 1);
+    refusal(graph, nest).is_none()
+}
+
+/// The reason for which a loop cannot become strips, if there is one. Each strip ends with a run of the header of its
+/// own, so a header that stores would store once more than it may.
+pub(super) fn refusal(graph: &Graph, nest: &LoopNest) -> Option<Refusal> {
     let divides = nest.body.iter().any(|item| match item {
         Item::Nodes(block) => graph.blocks[*block].nodes.iter().any(|id| division(graph, *id).is_some()),
         Item::Loop(_) => false,
     });
-    divides && nest.is_top_tested && !nest.has_header_effects(graph) && nest.step == 1 && nodes <= MAX_NODES
+    match () {
+        () if !divides => Some(Refusal::NoDivisions),
+        () if !nest.is_top_tested || nest.step != 1 || nest.has_header_effects(graph) => Some(Refusal::NotCounted),
+        () if nest.count_nodes(graph) > MAX_NODES => Some(Refusal::TooLarge),
+        () => None,
+    }
 }
 
 /// The state of the graph before a loop was split.

@@ -46,9 +46,10 @@ mod rectangles;
 mod strips;
 
 use crate::analysis::loop_nest::LoopNest;
+use crate::interp::code::loops::{Outcome, Refusal, Transformation};
 use crate::ir::graph::{BlockIndex, Graph, NodeId};
 use crate::processor::features::Features;
-use candidates::{Before, division, has_short_vectors, has_vectors, is_candidate};
+use candidates::{Before, division, has_short_vectors, has_vectors, refusal};
 use strips::split;
 
 /// Most loops of a function that become strips: each takes time in proportion to the whole function.
@@ -66,23 +67,33 @@ pub(super) fn split_loops(graph: &mut Graph, features: Features) -> bool {
     let (mut attempts, mut is_any_split) = (0, false);
     for preheader in preheaders {
         let Some(nest) = LoopNest::parse(graph, preheader) else { continue };
-        // The iterations of an outer loop take long, so its divisions matter only if they keep it from being
-        // vectorised.
-        if !is_candidate(graph, &nest) || (nest.is_outer() && !has_vectors) {
-            continue;
+        let op = nest.op(graph);
+        let outcome = match refusal(graph, &nest) {
+            Some(refusal) => Err(refusal),
+            // The iterations of an outer loop take long, so its divisions matter only if they keep it from being
+            // vectorised.
+            None if nest.is_outer() && !has_vectors => Err(Refusal::NotVectors),
+            None if attempts == MAX_LOOPS => Err(Refusal::TooMany),
+            None if !graph.effort.spend(2 * graph.nodes.len()) => Err(Refusal::NoEffort),
+            None => {
+                attempts += 1;
+                try_split(graph, &nest)
+            }
+        };
+        is_any_split |= outcome.is_ok();
+        match outcome {
+            Ok(transformation) => graph.decisions.note(op, transformation, None, || Outcome::Split),
+            // Of a loop without divisions there is nothing to say.
+            Err(Refusal::NoDivisions) => {}
+            Err(refusal) => graph.decisions.refuse(op, Transformation::Strips, None, refusal),
         }
-        if attempts == MAX_LOOPS || !graph.effort.spend(2 * graph.nodes.len()) {
-            break;
-        }
-        attempts += 1;
-        is_any_split |= try_split(graph, &nest);
     }
     is_any_split
 }
 
-/// Splits a loop. If that is not possible or not worthwhile, the graph is as it was, but for nodes and exits without
-/// users.
-fn try_split(graph: &mut Graph, nest: &LoopNest) -> bool {
+/// Splits a loop, and says into what. If that is not possible or not worthwhile, the graph is as it was, but for nodes
+/// and exits without users.
+fn try_split(graph: &mut Graph, nest: &LoopNest) -> Result<Transformation, Refusal> {
     let mut columns = rectangles::columns(graph, nest);
     // A rectangle that is known is one on every path, so nothing is lost if its loops are not long.
     let is_known = columns.is_some_and(|columns| rectangles::is_known(graph, nest, columns));
@@ -91,7 +102,7 @@ fn try_split(graph: &mut Graph, nest: &LoopNest) -> bool {
     if let Some(likely) = columns.filter(is_likely) {
         let before = Before::new(graph, nest);
         if rectangles::split(graph, nest, likely) {
-            return true;
+            return Ok(Transformation::Rectangle);
         }
         before.restore(graph, nest);
         columns = None;
@@ -105,7 +116,7 @@ fn try_split(graph: &mut Graph, nest: &LoopNest) -> bool {
                 super::dce::remove_dead_nodes(graph, true);
                 let is_done = has_vectors(graph, split.strip) || has_short_vectors(graph, split.strip);
                 if is_done || (columns.is_none() && !nest.is_outer()) {
-                    return true;
+                    return Ok(Transformation::Strips);
                 }
                 has_strips = true;
                 before.restore(graph, nest);
@@ -113,10 +124,11 @@ fn try_split(graph: &mut Graph, nest: &LoopNest) -> bool {
             None => before.restore(graph, nest),
         }
     }
-    let Some(columns) = columns else { return false };
+    let refusal = if has_strips { Refusal::NoGain } else { Refusal::NotGuarded };
+    let columns = columns.ok_or(refusal)?;
     let before = Before::new(graph, nest);
     if rectangles::split(graph, nest, columns) {
-        return true;
+        return Ok(Transformation::Rectangle);
     }
     before.restore(graph, nest);
     // In an innermost loop, divisions are much of the time.
@@ -124,5 +136,5 @@ fn try_split(graph: &mut Graph, nest: &LoopNest) -> bool {
     if is_split {
         super::dce::remove_dead_nodes(graph, true);
     }
-    is_split
+    if is_split { Ok(Transformation::Strips) } else { Err(refusal) }
 }

@@ -1,20 +1,17 @@
 //! Loops that may be vectorised, and the scalar loops that remain of them.
 
 use super::vector_loop::{mask, transposition};
+use crate::analysis::cost::{known_iterations, limits};
 use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::analysis::shapes::Shapes;
-use crate::ir::decisions::{Decision, Refusal};
+use crate::interp::code::loops::Refusal;
 use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, Graph, Nodes, Terminator};
 use crate::ir::types::Width;
 
-/// Most nodes of a loop that is vectorised, as that multiplies its code.
-const MAX_NODES: usize = 400;
-
-/// Fewest iterations of a loop that becomes a vector.
-const FEWEST: u64 = 2;
-
 pub(super) struct Candidate {
     pub nest: LoopNest,
+    /// The op at which it begins.
+    pub op: u32,
     pub shapes: Shapes,
     /// Candidates that are better have a lower one.
     pub rank: (u32, usize),
@@ -29,11 +26,11 @@ impl Candidate {
     pub fn new(graph: &Graph, preheader: BlockIndex, largest: Width) -> Result<Candidate, Refusal> {
         let nest = LoopNest::parse(graph, preheader).ok_or(Refusal::NotCounted)?;
         let nodes = nest.count_nodes(graph);
-        if nodes > MAX_NODES || graph.blocks[nest.header].header_exit.is_none() {
+        if nodes > limits::VECTORISED_NODES || graph.blocks[nest.header].header_exit.is_none() {
             return Err(Refusal::TooLarge);
         }
-        let count = iterations(graph, &nest);
-        if count.is_some_and(|count| count < FEWEST) {
+        let count = known_iterations(graph, &nest);
+        if count.is_some_and(|count| count < limits::FEWEST) {
             return Err(Refusal::TooFewIterations);
         }
         let shapes = Shapes::new(graph, &nest).ok_or(Refusal::NotVectors)?;
@@ -62,7 +59,8 @@ impl Candidate {
                 Item::Loop(_) => None,
             }));
         });
-        Ok(Candidate { nest, shapes, rank: (class, loops), blocks, nodes, largest })
+        let op = nest.op(graph);
+        Ok(Candidate { nest, op, shapes, rank: (class, loops), blocks, nodes, largest })
     }
 }
 
@@ -77,18 +75,22 @@ pub(super) fn has_rows(graph: &Graph, nest: &LoopNest, shapes: &Shapes) -> bool 
     found
 }
 
-/// The number of iterations of a loop, if it is constant.
-pub(super) fn iterations(graph: &Graph, nest: &LoopNest) -> Option<u64> {
-    let (start, bound) = (graph.constant(nest.start[nest.induction])?, graph.constant(nest.bound)?);
-    let distance = (bound as i64).saturating_sub(start as i64);
-    Some(u64::try_from(distance).map_or(0, |distance| distance.div_ceil(nest.step)))
+/// The state of the graph before a loop is made.
+pub(super) struct Before {
+    blocks: usize,
+    order: Vec<BlockIndex>,
+    decisions: usize,
 }
 
-/// Notes what became of a loop.
-pub(super) fn note(graph: &mut Graph, nest: &LoopNest, decision: Decision) {
-    if let Some(exit) = graph.blocks[nest.header].header_exit {
-        let pc = graph.exit(exit).pc;
-        graph.decisions.push((pc, decision));
+impl Before {
+    pub fn new(graph: &Graph) -> Before {
+        Before { blocks: graph.blocks.len(), order: graph.order.clone(), decisions: graph.decisions.all.len() }
+    }
+
+    pub fn restore(self, graph: &mut Graph) {
+        graph.blocks.truncate(self.blocks);
+        graph.order = self.order;
+        graph.decisions.all.truncate(self.decisions);
     }
 }
 

@@ -13,99 +13,125 @@
 
 use smallvec::SmallVec;
 
-use super::candidate::{Candidate, Remainder, iterations, note};
+use super::around::{LoopsAround, Outer};
+use super::candidate::{Before, Candidate, Remainder};
 use super::factor::Surroundings;
 use super::guarded_loop::{GuardedLoop, guard};
 use super::guards::Guards;
 use super::loop_sequence::vectorise;
-use super::unroll_and_jam::rows::{Rows, RowsBuilder};
-use crate::analysis::loop_nest::{Item, LoopNest, addend};
+use super::rows::{Rows, RowsBuilder};
+use crate::analysis::cost::{Trip, known_iterations, limits};
+use crate::analysis::loop_nest::{Item, addend};
 use crate::analysis::shapes::{Role, Shape, access};
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::decisions::Decision;
+use crate::interp::code::loops::{LoopEstimate, Outcome, Refusal, Transformation};
 use crate::ir::graph::{BlockIndex, Graph, Kind, NodeId, Nodes};
 use crate::ir::types::{Scalar, Ty};
 
-/// From so many iterations on, a loop has vectors enough.
-const LONG: u64 = 64;
-/// Most iterations of all loops together, so that limits are checked often enough.
-const MAX_ITERATIONS: u64 = 1 << 14;
-/// Most steps that are counted at once.
-const MAX_STEPS: u64 = 1 << 24;
-/// Most loops around.
-const MAX_LEVELS: usize = 4;
-/// Most vectors of an iteration: without steps to count, it has little else to do, and more of them would take longer
-/// to compile.
-const VECTORS: usize = 2;
+/// The surroundings of the one loop. Without steps to count, it has little else to do, and more vectors would take
+/// longer to compile.
+pub(super) const COLLAPSED: Surroundings = Surroundings::Jammed { vectors: 2 };
 
 /// A loop around the candidate that becomes one with it.
-struct Level {
-    nest: LoopNest,
+struct Level<'a> {
+    outer: &'a Outer,
     /// Not of the outermost one, if its bound is known only when it runs.
     iterations: Option<u64>,
 }
 
-/// Makes one loop, with vectors, of that of the candidate and those around it, if that is possible and the candidate is
-/// short. None if not, and nothing that is reached has changed then.
-pub(super) fn collapse(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockIndex]) -> Option<()> {
-    let own = iterations(graph, &candidate.nest).filter(|own| *own < LONG)?;
-    if candidate.shapes.sequential
-        || candidate.shapes.sums
-        || candidate.shapes.moves_stores
-        || candidate.shapes.bytes.is_some()
-        || !candidate.nest.is_top_tested
-        || candidate.shapes.roles.contains(&Role::Reduction)
-    {
-        return None;
-    }
-    let mut levels: SmallVec<[Level; MAX_LEVELS]> = SmallVec::new();
-    let mut outermost = None;
-    let mut all = own;
-    // The loops around come before it in the order, the innermost one last.
-    let before = preheaders.iter().rev().skip_while(|preheader| **preheader != candidate.nest.preheader).skip(1);
-    for preheader in before.take(MAX_LEVELS) {
-        let inside = levels.last().map_or(candidate.nest.preheader, |level| level.nest.preheader);
-        let Some((nest, rows)) = level(graph, *preheader, inside, candidate, all) else { break };
-        let known = iterations(graph, &nest);
-        if let Some(known) = known {
-            let Some(product) = all.checked_mul(known).filter(|product| *product <= MAX_ITERATIONS) else { break };
-            all = product;
-        } else if nest.step != 1 || MAX_ITERATIONS / all < 2 {
-            break;
-        }
-        levels.push(Level { nest, iterations: known });
-        outermost = Some(rows);
-        if known.is_none() {
-            break;
-        }
-    }
-    let rows = outermost?;
-    let (blocks, order, decisions) = (graph.blocks.len(), graph.order.clone(), graph.decisions.len());
-    let made = make(graph, (&levels, &rows), candidate, all);
-    if made.is_none() {
-        graph.blocks.truncate(blocks);
-        graph.order = order;
-        graph.decisions.truncate(decisions);
-    }
-    made
+/// The loops that may become one.
+pub(super) struct Collapse<'a> {
+    /// Those around the candidate, the innermost one first.
+    levels: SmallVec<[Level<'a>; limits::LEVELS]>,
+    /// How the values of the outermost one differ between its iterations.
+    rows: &'a Rows,
+    /// The iterations of all of them, as far as they are known.
+    pub iterations: u64,
 }
 
-/// The loop of a preheader, if there is nothing in it but the loop `inside`, and if all indices of the candidate grow
-/// by as much in one of its iterations as in `inner` iterations of the candidate.
-fn level(
+impl<'a> Collapse<'a> {
+    /// The loop of a candidate and those around it, if they can become one.
+    pub fn new(graph: &Graph, candidate: &Candidate, around: &'a LoopsAround) -> Result<Collapse<'a>, Refusal> {
+        let own = known_iterations(graph, &candidate.nest).filter(|own| *own < limits::COLLAPSED_ITERATIONS);
+        let own = own.ok_or(Refusal::TooManyIterations)?;
+        if candidate.shapes.sequential
+            || candidate.shapes.sums
+            || candidate.shapes.moves_stores
+            || candidate.shapes.bytes.is_some()
+            || !candidate.nest.is_top_tested
+            || candidate.shapes.roles.contains(&Role::Reduction)
+        {
+            return Err(Refusal::OtherLanes);
+        }
+        let mut levels: SmallVec<[Level; limits::LEVELS]> = SmallVec::new();
+        let mut outermost = None;
+        let mut all = own;
+        let mut refusal = Refusal::NotNested;
+        for number in 0..around.len().min(limits::LEVELS) {
+            let inside = levels.last().map_or(candidate.nest.preheader, |level| level.outer.nest.preheader);
+            let (outer, rows) = match level(graph, around.get(graph, number), inside, candidate, all) {
+                Ok(level) => level,
+                Err(reason) => {
+                    refusal = reason;
+                    break;
+                }
+            };
+            let known = known_iterations(graph, &outer.nest);
+            refusal = Refusal::TooManyIterations;
+            if let Some(known) = known {
+                let product = all.checked_mul(known).filter(|product| *product <= limits::ITERATIONS_AT_ONCE);
+                let Some(product) = product else { break };
+                all = product;
+            } else if outer.nest.step != 1 || limits::ITERATIONS_AT_ONCE / all < 2 {
+                break;
+            }
+            levels.push(Level { outer, iterations: known });
+            outermost = Some(rows);
+            if known.is_none() {
+                break;
+            }
+        }
+        Ok(Collapse { levels, rows: outermost.ok_or(refusal)?, iterations: all })
+    }
+
+    /// The iterations of all loops together, known or assumed.
+    pub fn trip(&self) -> Trip {
+        match self.levels.last() {
+            Some(Level { outer, iterations: None }) => {
+                Trip { iterations: self.iterations.saturating_mul(outer.trip.iterations), is_known: false }
+            }
+            _ => Trip { iterations: self.iterations, is_known: true },
+        }
+    }
+
+    /// Makes one loop, with vectors. None if that is not possible, and nothing that is reached has changed then.
+    pub fn make(&self, graph: &mut Graph, candidate: &Candidate, estimate: Option<LoopEstimate>) -> Option<()> {
+        let before = Before::new(graph);
+        let made = make(graph, self, candidate, estimate);
+        if made.is_none() {
+            before.restore(graph);
+        }
+        made
+    }
+}
+
+/// A loop, if there is nothing in it but the loop `inside`, and if all indices of the candidate grow by as much in one
+/// of its iterations as in `inner` iterations of the candidate.
+fn level<'a>(
     graph: &Graph,
-    preheader: BlockIndex,
+    outer: Option<&'a Outer>,
     inside: BlockIndex,
     candidate: &Candidate,
     inner: u64,
-) -> Option<(LoopNest, Rows)> {
-    let nest = LoopNest::parse(graph, preheader)?;
+) -> Result<(&'a Outer, &'a Rows), Refusal> {
+    let outer = outer.ok_or(Refusal::NotNested)?;
+    let nest = &outer.nest;
     let mut loops = nest.body.iter().filter_map(|item| match item {
         Item::Loop(own) => Some(own.preheader),
         Item::Nodes(_) => None,
     });
     if loops.next() != Some(inside) || loops.next().is_some() || !nest.is_top_tested {
-        return None;
+        return Err(Refusal::NotNested);
     }
     let own = nest.body.iter().filter_map(|item| match item {
         Item::Nodes(block) => Some(*block),
@@ -113,18 +139,18 @@ fn level(
     });
     for block in own {
         if graph.blocks[block].nodes.iter().any(|id| access(graph, *id).is_some()) {
-            return None;
+            return Err(Refusal::NotNested);
         }
     }
-    let rows = Rows::new(graph, &nest)?;
+    let rows = outer.rows(graph).ok_or(Refusal::DependentRows)?;
     let mut fits = true;
     candidate.nest.for_each_node(graph, &mut |id| {
         fits &= match access(graph, id) {
-            Some(((_, index), ..)) => grows_alike(&rows, candidate, index, inner),
-            None => is_independent(graph, &rows, candidate, id),
+            Some(((_, index), ..)) => grows_alike(rows, candidate, index, inner),
+            None => is_independent(graph, rows, candidate, id),
         };
     });
-    fits.then_some((nest, rows))
+    if fits { Ok((outer, rows)) } else { Err(Refusal::NotRows) }
 }
 
 /// Whether an index grows by as much in an iteration of the loop around as in so many of the candidate.
@@ -148,9 +174,11 @@ fn is_independent(graph: &Graph, rows: &Rows, candidate: &Candidate, id: NodeId)
     rows.stride(id).is_some() || !node.args.iter().any(is_part)
 }
 
-fn make(graph: &mut Graph, (levels, rows): (&[Level], &Rows), candidate: &Candidate, all: u64) -> Option<()> {
+fn make(graph: &mut Graph, of: &Collapse<'_>, candidate: &Candidate, estimate: Option<LoopEstimate>) -> Option<()> {
+    let Collapse { levels, rows, iterations: all } = of;
+    let (rows, all) = (*rows, *all);
     let outermost = levels.last()?;
-    let outer = &outermost.nest;
+    let outer = &outermost.outer.nest;
     let scalar_loop = Remainder::new(graph, outer)?;
     let exit = scalar_loop.exit_of_guards(graph);
     let Remainder { block: remainder, state, enter } = scalar_loop;
@@ -165,13 +193,13 @@ fn make(graph: &mut Graph, (levels, rows): (&[Level], &Rows), candidate: &Candid
     // How often the outermost loop runs, all together, and the steps of that.
     let (times, total, steps) = match outermost.iterations {
         Some(times) => {
-            let steps = steps.checked_mul(times).filter(|steps| *steps < MAX_STEPS)?;
+            let steps = steps.checked_mul(times).filter(|steps| *steps < limits::STEPS_AT_ONCE)?;
             [times, all, steps].map(|bits| graph.add_constant(Scalar::I64, bits)).into()
         }
         None => {
             let args = [first(outer.bound), first(outer.start[outer.induction])];
             let times = graph.add_node(checks, Kind::Primitive(Primitive::WrappingSub, Scalar::I64), i64, &args);
-            let most = (MAX_ITERATIONS / all).min(MAX_STEPS / steps.max(1));
+            let most = (limits::ITERATIONS_AT_ONCE / all).min(limits::STEPS_AT_ONCE / steps.max(1));
             let most = graph.add_constant(Scalar::I64, most);
             let check = graph.add_node(checks, Kind::InRange, Ty::Nothing, &[times, most]);
             graph.nodes[check.index()].exit = Some(exit);
@@ -187,7 +215,8 @@ fn make(graph: &mut Graph, (levels, rows): (&[Level], &Rows), candidate: &Candid
     let made = GuardedLoop::begin(graph, outer, (checks, state), steps);
     // Each loop around runs once, and the candidate as often as all together.
     let mut bounds = Vec::new();
-    for Level { nest, .. } in &levels[..levels.len() - 1] {
+    for Level { outer, .. } in &levels[..levels.len() - 1] {
+        let nest = &outer.nest;
         let after_first = graph.constant(nest.start[nest.induction])?.checked_add(nest.step)?;
         bounds.push((nest.header, graph.add_constant(Scalar::I64, after_first)));
     }
@@ -208,9 +237,11 @@ fn make(graph: &mut Graph, (levels, rows): (&[Level], &Rows), candidate: &Candid
     }
     made.end(graph, outer, first(outer.bound), (last, after), remainder)?;
 
-    note(graph, &candidate.nest, Decision::Collapsed { loops: levels.len(), iterations: all });
-    let collapsed = Candidate::new(graph, preheader, candidate.largest).ok()?;
-    vectorise(graph, &collapsed, Surroundings::Jammed { vectors: VECTORS }, None)?;
+    let outcome = || Outcome::Collapsed { loops: levels.len(), iterations: all };
+    graph.decisions.note(candidate.op, Transformation::Collapse, estimate, outcome);
+    let copy = Candidate::new(graph, preheader, candidate.largest).ok()?;
+    let collapsed = Candidate { op: candidate.op, ..copy };
+    vectorise(graph, &collapsed, COLLAPSED, None, None)?;
     guard(graph, outer, checks, enter);
     Some(())
 }

@@ -2,23 +2,18 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::candidate::{Candidate, Remainder, has_rows, iterations, note};
+use super::candidate::{Candidate, Remainder, has_rows};
 use super::factor::{Factor, Surroundings};
 use super::guards::Guards;
 use super::live_outs::{self, Users};
 use super::vector_loop::{VectorLoop, mask};
+use crate::analysis::cost::{Form, known_iterations, limits};
 use crate::analysis::shapes::Role;
-use crate::ir::decisions::Decision;
+use crate::interp::code::loops::{LoopEstimate, Outcome, Transformation, VectorLoopShape};
 use crate::ir::graph::{BlockIndex, Branch, Graph, Terminator};
 use crate::ir::hash::Table;
 use crate::ir::per_block::BlockSet;
 use crate::ir::types::Width;
-
-/// Most nodes of a loop that is unrolled to several vectors.
-const MAX_UNROLLED_NODES: usize = 100;
-/// Most vectors of an iteration of a vector loop, if no loop around has made it: four chains of sums keep all units
-/// busy.
-const MOST_VECTORS: usize = 4;
 
 /// The vectors that a loop may have.
 #[derive(Clone, Copy)]
@@ -47,14 +42,14 @@ fn factors(of: Vectors, surroundings: Surroundings, iterations: Option<u64>) -> 
         (Surroundings::Unknown, _) if are_bytes && are_many => smallvec![(whole, 2), (whole, 1), (half, 1)],
         (Surroundings::Unknown, _) if are_bytes => smallvec![(whole, 1), (half, 1)],
         (Surroundings::Unknown, Some(full)) if are_many => {
-            smallvec![(largest, full.min(MOST_VECTORS)), (largest, full % MOST_VECTORS)]
+            smallvec![(largest, full.min(limits::CHAINS)), (largest, full % limits::CHAINS)]
         }
         // A vector depends on that of the iteration before, but not on the others: two are no worse than one that is
         // twice as long. One with a mask makes up for loops of two.
         (Surroundings::Unknown, None) if are_many && masks.is_some() && !is_outer => {
-            smallvec![(largest, MOST_VECTORS)]
+            smallvec![(largest, limits::CHAINS)]
         }
-        (Surroundings::Unknown, None) if are_many => smallvec![(largest, MOST_VECTORS), (largest, 2)],
+        (Surroundings::Unknown, None) if are_many => smallvec![(largest, limits::CHAINS), (largest, 2)],
         (Surroundings::Unknown, _) => smallvec![(largest, 1)],
         // The rows do not depend on each other.
         (Surroundings::Jammed { vectors }, _) => smallvec![(largest, vectors), (largest, 1)],
@@ -95,6 +90,38 @@ fn factors(of: Vectors, surroundings: Surroundings, iterations: Option<u64>) -> 
     (factors, leaves_some)
 }
 
+/// The factors of the vector loops for a candidate, and whether iterations may be left after all of them; with masks
+/// only if no scalar loop is needed for its last iteration.
+fn factors_of(
+    graph: &Graph,
+    candidate: &Candidate,
+    surroundings: Surroundings,
+    iterations: Option<u64>,
+    can_mask: bool,
+) -> (SmallVec<[Factor; 4]>, bool) {
+    let Candidate { nest, shapes, nodes, largest, .. } = candidate;
+    let masks = mask::least_width(graph, nest, shapes, *largest).filter(|_| can_mask);
+    let has_rows = has_rows(graph, nest, shapes);
+    let are_many = *nodes <= limits::UNROLLED_NODES && !shapes.sequential && !has_rows;
+    let surroundings = if has_rows { surroundings.with_one_vector() } else { surroundings };
+    let (are_bytes, is_outer) = (shapes.bytes.is_some(), nest.is_outer());
+    let vectors = Vectors { largest: *largest, are_many, are_bytes, masks, is_outer };
+    factors(vectors, surroundings, iterations)
+}
+
+/// The forms of those vector loops, for the cost model.
+pub(super) fn forms(
+    graph: &Graph,
+    candidate: &Candidate,
+    surroundings: Surroundings,
+    iterations: Option<u64>,
+    rows: u64,
+) -> SmallVec<[Form; 4]> {
+    let form =
+        |Factor { width, vectors, is_masked }| Form { lanes: width.lanes(), vectors: vectors as u64, rows, is_masked };
+    factors_of(graph, candidate, surroundings, iterations, true).0.into_iter().map(form).collect()
+}
+
 /// Adds guards and vector loops before a loop. None if that is not possible, and nothing that is reached has changed
 /// then.
 pub(super) fn vectorise(
@@ -102,19 +129,25 @@ pub(super) fn vectorise(
     candidate: &Candidate,
     surroundings: Surroundings,
     users: Option<&Users>,
+    estimate: Option<LoopEstimate>,
 ) -> Option<()> {
-    let (blocks, decisions) = (graph.blocks.len(), graph.decisions.len());
-    let made = make(graph, candidate, surroundings, users);
+    let (blocks, decisions) = (graph.blocks.len(), graph.decisions.all.len());
+    let made = make(graph, candidate, surroundings, users, estimate);
     if made.is_none() {
         graph.blocks.truncate(blocks);
-        graph.decisions.truncate(decisions);
+        graph.decisions.all.truncate(decisions);
     }
     made
 }
 
-fn make(graph: &mut Graph, candidate: &Candidate, surroundings: Surroundings, users: Option<&Users>) -> Option<()> {
-    let Candidate { nest, shapes, nodes, .. } = candidate;
-    let largest = candidate.largest;
+fn make(
+    graph: &mut Graph,
+    candidate: &Candidate,
+    surroundings: Surroundings,
+    users: Option<&Users>,
+    estimate: Option<LoopEstimate>,
+) -> Option<()> {
+    let Candidate { nest, shapes, .. } = candidate;
     let scalar_loop = Remainder::new(graph, nest)?;
     let (remainder, state) = (scalar_loop.block, scalar_loop.state);
     let checks = graph.add_block();
@@ -141,20 +174,19 @@ fn make(graph: &mut Graph, candidate: &Candidate, surroundings: Surroundings, us
     let mut current = nest.start.clone();
     let mut from = checks;
     // If other live-outs are needed, the scalar loop always does the last iteration.
-    let iterations =
-        iterations(graph, nest).map(|iterations| iterations - u64::from(!nest.is_top_tested && !skips_remainder));
-    let masks = mask::least_width(graph, nest, shapes, largest).filter(|_| skips_remainder);
-    let has_rows = has_rows(graph, nest, shapes);
-    let unrolled = *nodes <= MAX_UNROLLED_NODES && !shapes.sequential && !has_rows;
-    let surroundings = if has_rows { surroundings.with_one_vector() } else { surroundings };
-    let (are_many, are_bytes, is_outer) = (unrolled, shapes.bytes.is_some(), nest.is_outer());
-    let vectors = Vectors { largest, are_many, are_bytes, masks, is_outer };
-    let (factors, leaves_some) = factors(vectors, surroundings, iterations);
+    let leaves_last = !nest.is_top_tested && !skips_remainder;
+    let iterations = known_iterations(graph, nest).map(|iterations| iterations - u64::from(leaves_last));
+    let (factors, leaves_some) = factors_of(graph, candidate, surroundings, iterations, skips_remainder);
     if factors.is_empty() {
         return None;
     }
-    let loops = factors.iter().map(|factor| (factor.iterations(), factor.is_masked)).collect();
-    note(graph, nest, Decision::Vectors(loops));
+    let shape = |factor: &Factor| VectorLoopShape {
+        iterations: factor.iterations(),
+        lanes: factor.width.lanes(),
+        is_masked: factor.is_masked,
+    };
+    let outcome = || Outcome::Vectorised(factors.iter().map(shape).collect());
+    graph.decisions.note(candidate.op, Transformation::Vectors, estimate, outcome);
     for factor in factors {
         let vector_loop =
             VectorLoop { nest, shapes, initial_values: &initial_values, factor, steps, exit: state, skips_remainder };

@@ -12,26 +12,31 @@
 //! also does the iterations that are left over. So vector loops have no checks, and each lane computes what its
 //! iteration would, in the same order: sums of floats are added up as the program does it. Only sums of `i32` are
 //! reordered, which gives the same. If iterations of a loop around share vectors, several of them are computed together
-//! (`unroll_and_jam`). The pipeline runs this once, before LICM.
+//! (`unroll_and_jam`); a short loop and those around it become one (`collapse`). `choice` takes the cheapest of these
+//! by the cost model. The pipeline runs this once, before LICM.
 
+mod around;
 mod candidate;
+mod choice;
 mod collapse;
+#[cfg(test)]
+mod decision_tests;
 mod factor;
 mod guarded_loop;
 mod guards;
 mod live_outs;
 mod loop_sequence;
+mod rows;
 mod unroll_and_jam;
 mod vector_loop;
 
-use crate::ir::decisions::{Decision, Refusal};
+use crate::analysis::loop_nest::op_of;
+use crate::interp::code::loops::{Refusal, Transformation};
 use crate::ir::graph::{BlockIndex, Graph};
 use crate::ir::per_block::BlockSet;
 use crate::processor::features::Features;
-use candidate::{Candidate, note};
-use factor::Surroundings;
+use candidate::Candidate;
 use live_outs::Users;
-use loop_sequence::vectorise;
 
 /// Most loops of a function that are vectorised: each takes time in proportion to the whole function.
 const MAX_LOOPS: usize = 128;
@@ -47,7 +52,10 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
     for preheader in preheaders.iter().copied() {
         match Candidate::new(graph, preheader, *largest) {
             Ok(candidate) => candidates.push(candidate),
-            Err(refusal) => note_scalar(graph, preheader, refusal),
+            Err(refusal) => {
+                let op = op_of(graph, preheader);
+                graph.decisions.refuse(op, Transformation::Vectors, None, refusal);
+            }
         }
     }
     candidates.sort_by_key(|candidate| candidate.rank);
@@ -60,40 +68,31 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
     let mut count = 0;
     for candidate in candidates {
         // Each takes time in proportion to the whole function.
-        if count == MAX_LOOPS || !graph.effort.spend(graph.nodes.len()) {
-            break;
+        let is_spent = count < MAX_LOOPS && !graph.effort.spend(graph.nodes.len());
+        if count == MAX_LOOPS || is_spent {
+            let refusal = if is_spent { Refusal::NoEffort } else { Refusal::TooMany };
+            graph.decisions.refuse(candidate.op, Transformation::Vectors, None, refusal);
+            continue;
         }
         // A loop in or around one that is vectorised stays as it is.
         if candidate.blocks.iter().any(|block| taken.contains(*block)) {
-            note(graph, &candidate.nest, Decision::Scalar(Refusal::InAnother));
+            graph.decisions.refuse(candidate.op, Transformation::Vectors, None, Refusal::InAnother);
             continue;
         }
         // The code after a loop that has been vectorised uses other values than before.
+        let op = candidate.op;
         let again = if count > 0 { Candidate::new(graph, candidate.nest.preheader, *largest) } else { Ok(candidate) };
-        let Ok(candidate) = again else { continue };
-        let collapsed = collapse::collapse(graph, &candidate, &preheaders);
-        let jammed = match collapsed {
-            Some(()) => Some(unroll_and_jam::Jammed { leaves_nothing: true }),
-            None => unroll_and_jam::jam(graph, &candidate, &preheaders),
+        let candidate = match again {
+            Ok(candidate) => candidate,
+            Err(refusal) => {
+                graph.decisions.refuse(op, Transformation::Vectors, None, refusal);
+                continue;
+            }
         };
-        users.iter_mut().for_each(|users| users.update(graph));
-        // Where a jammed loop does everything, the loop that was there runs only if a guard fails, or near a limit.
-        let is_done = jammed.is_some_and(|jammed| jammed.leaves_nothing);
-        if is_done || vectorise(graph, &candidate, Surroundings::Unknown, users.as_ref()).is_some() || jammed.is_some()
-        {
+        if choice::transform(graph, &candidate, &preheaders, &mut users) {
             candidate.blocks.iter().for_each(|block| taken.insert(*block));
             count += 1;
-        } else {
-            note(graph, &candidate.nest, Decision::Scalar(Refusal::NotGuarded));
         }
     }
     count > 0
-}
-
-/// Notes that the loop of a preheader stays as it is.
-fn note_scalar(graph: &mut Graph, preheader: BlockIndex, refusal: Refusal) {
-    if let Some(exit) = graph.blocks[preheader].preheader_exit {
-        let pc = graph.exit(exit).pc;
-        graph.decisions.push((pc, Decision::Scalar(refusal)));
-    }
 }

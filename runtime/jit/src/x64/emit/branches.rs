@@ -111,9 +111,43 @@ impl Emitter<'_> {
         self.count_branch(branch);
         let moves = self.moves(branch);
         self.make_moves(moves);
-        if !last || self.next != Some(branch.target) {
+        if !last || !self.falls_through(branch.target) {
             let target = self.labels[branch.target];
             dynasm!(self.asm.ops ; .arch x64 ; jmp =>target);
+        }
+    }
+
+    /// Whether code that goes on comes to this block: it is the next one, or blocks without code are between.
+    fn falls_through(&self, target: BlockIndex) -> bool {
+        let order = &self.graph.order;
+        let mut at = self.following;
+        while let Some(block) = order.get(at) {
+            at += 1;
+            if *block == target {
+                return true;
+            }
+            if !self.is_empty(*block, order.get(at).copied()) {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Whether a block has no code, where `after` is laid out after it.
+    fn is_empty(&self, block: BlockIndex, after: Option<BlockIndex>) -> bool {
+        let content = &self.graph.blocks[block];
+        let is_entered = content.entry.is_some()
+            || self.graph.native_entry.is_some_and(|(entry, _)| entry == block)
+            || self.graph.inlined_entry == Some(block);
+        match &content.terminator {
+            Terminator::Jump(branch) => {
+                content.nodes.is_empty()
+                    && !is_entered
+                    && branch.limits_exit.is_none()
+                    && after == Some(branch.target)
+                    && self.moves(branch).is_empty()
+            }
+            _ => false,
         }
     }
 

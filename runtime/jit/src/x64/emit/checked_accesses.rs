@@ -18,8 +18,8 @@ use crate::ir::graph::{Kind, NodeId};
 use crate::ir::types::{Effect, Scalar, Width};
 use crate::processor::registers::{LOADED, R11, RAX, RCX, RDX, SCRATCH, VECTOR_LOADED};
 
-// The index is reloaded to the first of them; the others are free.
-const _: () = assert!(LOADED[0] == RAX && LOADED[1] == RCX && LOADED[2] == RDX && SCRATCH == R11);
+// The index is reloaded to the first of them; the second is free, and so is `rdx` where there are vectors.
+const _: () = assert!(LOADED[0] == RAX && LOADED[1] == RCX && SCRATCH == R11);
 
 /// An access to a buffer, with the elements that it loads or stores.
 struct Access {

@@ -88,6 +88,8 @@ pub(super) struct Emitter<'a> {
     /// Bytes of the native frame.
     pub(super) frame: i32,
     pub(super) next: Option<BlockIndex>,
+    /// Where that one is in the order of blocks.
+    pub(super) following: usize,
     /// The blocks before that one.
     pub(super) emitted: BlockSet,
     pub(super) has_calls: bool,

@@ -11,6 +11,7 @@ mod checked_accesses;
 mod emitter;
 mod shared_stubs;
 mod side_exits;
+mod spilled_operands;
 mod vector_nodes;
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
@@ -73,6 +74,7 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
         shared: Vec::new(),
         frame,
         next: None,
+        following: 0,
         emitted: BlockSet::new(graph),
         has_calls: calls::has_calls(graph),
         returns: None,
@@ -96,6 +98,7 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
         if tops.contains(*block) {
             alignment::align(&mut emitter.asm);
         }
+        emitter.following = index + 1;
         emitter.next = graph.order.get(index + 1).copied();
         emitter.emitted.insert(*block);
         let content = &graph.blocks[*block];
@@ -238,16 +241,34 @@ impl Emitter<'_> {
         }
     }
 
-    /// All operands. The last one may be a constant, and so may a factor of a multiply-add.
-    fn sources(&mut self, primitive: Primitive, args: &[NodeId]) -> SmallVec<[Src; 4]> {
+    /// All operands. The last one may be a constant, and so may a factor of a multiply-add. If the first one has to be
+    /// reloaded, that is to `first`.
+    fn sources(&mut self, primitive: Primitive, args: &[NodeId], first: u8) -> SmallVec<[Src; 4]> {
         let last = args.len() - 1;
         args.iter()
             .enumerate()
             .map(|(index, arg)| {
                 let can_be = index == last || primitive == Primitive::WrappingMulAdd;
-                if can_be && index > 0 { self.source(*arg, index) } else { Src::Reg(self.operand(*arg, index)) }
+                match index {
+                    0 => Src::Reg(self.fetch(*arg, first)),
+                    _ if can_be => self.source(*arg, index),
+                    _ => Src::Reg(self.operand(*arg, index)),
+                }
             })
             .collect()
+    }
+
+    /// Where the first operand of a node is reloaded: where the node computes its value, unless another operand is
+    /// there.
+    fn reloaded_first(&self, id: NodeId) -> u8 {
+        let node = self.graph.node(id);
+        let is_vector = self.graph.node(node.args[0]).is_vector();
+        let target = self.target(id);
+        let is_taken = |arg: &NodeId| self.location(*arg) == Location::Register(target);
+        if node.is_vector() == is_vector && !node.args[1..].iter().any(is_taken) {
+            return target;
+        }
+        if is_vector { VECTOR_LOADED[0] } else { LOADED[0] }
     }
 
     /// The register in which the value of a node is computed.
@@ -292,7 +313,11 @@ impl Emitter<'_> {
         let graph = self.graph;
         let node = graph.node(truth);
         let Kind::Primitive(primitive, of) = node.kind else { unreachable!("a truth is a primitive") };
-        let sources = self.sources(primitive, &node.args);
+        if let Some(flags) = self.integer_test(primitive, of, &node.args) {
+            return flags;
+        }
+        let first = if of.is_float() { VECTOR_LOADED[0] } else { LOADED[0] };
+        let sources = self.sources(primitive, &node.args, first);
         lower::test(&mut self.asm, primitive, of, &sources)
     }
 
@@ -307,7 +332,7 @@ impl Emitter<'_> {
         if !lower::has_mask(&self.asm, of, selected) || tested.args.iter().chain(&args[1..]).any(is_carried) {
             return false;
         }
-        let sources = self.sources(primitive, &tested.args);
+        let sources = self.sources(primitive, &tested.args, VECTOR_LOADED[0]);
         lower::test_mask(&mut self.asm, primitive, of, &sources)
     }
 
@@ -404,14 +429,8 @@ impl Emitter<'_> {
             }
             Kind::InRange => {
                 let Some(exit) = node.exit else { return };
-                let elements = self.operand(node.args[1], 1);
-                let index = self.source(node.args[0], 0);
                 let label = self.exit(exit);
-                match index {
-                    Src::Reg(index) => dynasm!(self.asm.ops ; .arch x64 ; cmp Rq(index), Rq(elements) ; jae =>label),
-                    // A negative index is a large one, and no buffer has half of all memory.
-                    Src::Imm(index) => dynasm!(self.asm.ops ; .arch x64 ; cmp Rq(elements), index ; jbe =>label),
-                }
+                self.check_range(node.args[0], node.args[1], label);
             }
             Kind::HasRoom => {
                 let Some(exit) = node.exit else { return };
@@ -451,13 +470,15 @@ impl Emitter<'_> {
                     return self.put(id, target);
                 }
                 let flags = self.test(node.args[0]);
-                // Reloading operands changes no flags.
-                let (a, b) = (self.operand(node.args[1], 1), self.operand(node.args[2], 2));
+                // Reloading operands changes no flags, and the operands of the test are not needed any more.
+                let (a, b) = (self.operand(node.args[1], 0), self.operand(node.args[2], 1));
                 self.asm.select(of, flags, target, a, b);
                 self.put(id, target);
             }
+            Effect::Pure if self.computes_with_spilled(id, primitive, of) => {}
             Effect::Pure => {
-                let sources = self.sources(primitive, &node.args);
+                let first = self.reloaded_first(id);
+                let sources = self.sources(primitive, &node.args, first);
                 lower::value(&mut self.asm, primitive, of, target, &sources);
                 self.put(id, target);
             }

@@ -7,7 +7,7 @@ use super::super::lower::lanes;
 use super::super::runtime_layout;
 use super::emitter::{Emitter, Origin, Shared};
 use crate::ir::types::Width;
-use crate::processor::registers::{CALLEE_SAVED, GENERAL, vectors};
+use crate::processor::registers::{CALLEE_SAVED, GENERAL_AND_RDX, vectors};
 
 impl Emitter<'_> {
     /// The label of a shared stub, which is emitted at the end.
@@ -68,7 +68,8 @@ impl Emitter<'_> {
     /// Calls a function of the runtime with the number in `eax`, and preserves all registers that are allocated to
     /// values.
     fn emit_limits(&mut self, function: i64) {
-        let general: Vec<u8> = GENERAL.iter().copied().filter(|register| !CALLEE_SAVED.contains(register)).collect();
+        let is_saved = |register: &u8| CALLEE_SAVED.contains(register);
+        let general: Vec<u8> = GENERAL_AND_RDX.iter().copied().filter(|register| !is_saved(register)).collect();
         let lanes = self.lanes;
         let size = lanes.map_or(8, Width::bytes);
         let vectors = vectors(lanes);

@@ -120,7 +120,7 @@ impl Emitter<'_> {
             StubKind::FailedCheck => {}
         }
         if let Some(branch) = &exit.fallback {
-            self.next = None;
+            (self.next, self.following) = (None, usize::MAX);
             return self.branch(branch, true);
         }
         if let StubKind::Limits(_) | StubKind::SpeculativeCount(..) = stub.kind {

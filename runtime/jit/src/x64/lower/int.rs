@@ -279,7 +279,7 @@ pub(super) fn leading_zeros(asm: &mut Asm, of: Scalar, dst: u8, a: Src) {
 }
 
 /// Compares: the flags, by the condition, and by the one for swapped operands.
-pub(super) fn compare(asm: &mut Asm, of: Scalar, [a, b]: [Src; 2], cc: Cc, swapped: Cc) -> Flags {
+pub(in crate::x64) fn compare(asm: &mut Asm, of: Scalar, [a, b]: [Src; 2], cc: Cc, swapped: Cc) -> Flags {
     let (a, b, cc) = match (a, b) {
         (Src::Imm(_), Src::Reg(b)) => (b, a, swapped),
         _ => (register(asm, of, a), b, cc),

@@ -2,7 +2,8 @@
 
 use dynasmrt::DynasmApi;
 
-use super::{Asm, Scalar, emit};
+use super::{Asm, Scalar, Src, emit};
+use crate::processor::registers::RSP;
 
 /// Assembles an instruction with the element `$index` at `$base` as its memory operand, which is between what stands in
 /// brackets.
@@ -51,5 +52,42 @@ pub(crate) fn store_slot(asm: &mut Asm, of: Scalar, base: u8, offset: i32, src: 
         Scalar::F32 => slot!(asm, base, offset; [movss DWORD] [, Rx(src)]),
         Scalar::F64 if asm.features.avx => slot!(asm, base, offset; [vmovsd QWORD] [, Rx(src)]),
         Scalar::F64 => slot!(asm, base, offset; [movsd QWORD] [, Rx(src)]),
+    }
+}
+
+/// Instructions whose second operand may be a spill slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MemoryOp {
+    Add,
+    Sub,
+    And,
+    Or,
+    Xor,
+    /// Sets the flags alone.
+    Cmp,
+}
+
+/// `lhs op= [rsp + offset]`, or the flags of it.
+pub(crate) fn with_memory(asm: &mut Asm, op: MemoryOp, of: Scalar, lhs: u8, offset: i32) {
+    macro_rules! ops {
+        ($($kind:ident $op:ident),*) => {
+            match (op, of.is_wide()) {
+                $(
+                    (MemoryOp::$kind, true) => slot!(asm, RSP, offset; [$op Rq(lhs), QWORD] []),
+                    (MemoryOp::$kind, false) => slot!(asm, RSP, offset; [$op Rd(lhs), DWORD] []),
+                )*
+            }
+        };
+    }
+    ops!(Add add, Sub sub, And and, Or or, Xor xor, Cmp cmp);
+}
+
+/// The flags of a comparison of `[rsp + offset]` with an operand.
+pub(crate) fn compare_memory(asm: &mut Asm, of: Scalar, offset: i32, rhs: Src) {
+    match (rhs, of.is_wide()) {
+        (Src::Reg(rhs), true) => slot!(asm, RSP, offset; [cmp QWORD] [, Rq(rhs)]),
+        (Src::Reg(rhs), false) => slot!(asm, RSP, offset; [cmp DWORD] [, Rd(rhs)]),
+        (Src::Imm(rhs), true) => slot!(asm, RSP, offset; [cmp QWORD] [, DWORD rhs]),
+        (Src::Imm(rhs), false) => slot!(asm, RSP, offset; [cmp DWORD] [, DWORD rhs]),
     }
 }

@@ -1,9 +1,9 @@
 //! The machine code of primitives: for each one the instructions that compute on x86-64 what the interpreter's function
 //! of its name computes, bit for bit except for the payload of a NaN.
 //!
-//! Operands are in any registers. Instructions may use `r11` and `xmm15` freely, and `rax`, `rcx` and `rdx` once the
-//! sources that live in them were read; they leave all other registers alone. A 32-bit integer has zeros in the upper
-//! half of its register.
+//! Operands are in any registers. Instructions may use `r11` and `xmm15` freely, and `rax`, `rcx` and, for divisions,
+//! `rdx` once the sources that live in them were read; they leave all other registers alone. Stores may have their third
+//! operand in `r11`, too. A 32-bit integer has zeros in the upper half of its register.
 //!
 //! Plain x86-64 suffices. Newer instructions are used where [`Features`] has them.
 
@@ -31,10 +31,12 @@ use crate::ir::types::Scalar;
 
 pub(super) use crate::generated::vm::primitive::{attempt, load, store, test, value};
 use crate::processor::registers::SCRATCH;
+pub(crate) use code::Cc;
 pub(super) use code::{Asm, move_value};
-use code::{Cc, emit, integer_constant, jump, jump_by, jump_short, move_if};
 pub(crate) use code::{Flags, Src};
-pub(super) use memory::{load_slot, store_slot};
+use code::{emit, integer_constant, jump, jump_by, jump_short, move_if};
+pub(super) use int::compare;
+pub(super) use memory::{MemoryOp, compare_memory, load_slot, store_slot, with_memory};
 
 /// Jumps to `label` if a test was true.
 pub(super) fn jump_if(asm: &mut Asm, flags: Flags, label: DynamicLabel) {

@@ -128,7 +128,10 @@ impl Lower for Asm {
     }
 
     fn zext64(&mut self, dst: u8, a: Src) {
-        int::low_half(self, dst, a);
+        // The upper half of a 32-bit integer is zeros already.
+        if a != Src::Reg(dst) {
+            int::low_half(self, dst, a);
+        }
     }
 
     fn eq(&mut self, of: Scalar, a: Src, b: Src) -> Flags {

@@ -4,6 +4,7 @@
 pub(in crate::interp) mod code_table;
 pub(in crate::interp) mod import_site;
 pub mod listing;
+pub mod loops;
 pub(in crate::interp) mod native_code;
 pub mod perf_map;
 pub(in crate::interp) mod pinned_list;

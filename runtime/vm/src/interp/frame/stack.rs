@@ -156,6 +156,7 @@ impl Stack {
     }
 
     /// Makes the frame on top as it was pushed: its references are null, and its slots are zero if `zero`.
+    #[inline]
     pub fn renew_top(&mut self, zero: bool) {
         let Some(header) = self.header() else { return };
         let mut registers = registers_of(self.top, &header.descriptor);

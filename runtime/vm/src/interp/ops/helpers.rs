@@ -289,6 +289,7 @@ impl Helpers for Machine<'_> {
 
 impl Machine<'_> {
     /// The layout of a new buffer and the charge for its memory, if both are within the limits.
+    #[inline]
     fn layout(&self, length: u64, alignment: i32) -> Result<(BufferLayout, Charge)> {
         let alignment = alignment as u32 as usize;
         self.limits.check_allocation(length, "buffer")?;
@@ -375,6 +376,12 @@ fn unconverted() -> Status {
 
 /// The size that a program asks for, which is a signed number: a negative one is a mistake of the program, not a want
 /// of memory.
+#[inline]
 fn size(size: i64, of: &str) -> Result<u64> {
-    u64::try_from(size).map_err(|_| Status::invalid_argument(format!("the size of {of} is {size}, a negative number")))
+    u64::try_from(size).map_err(|_| negative(size, of))
+}
+
+#[cold]
+fn negative(size: i64, of: &str) -> Status {
+    Status::invalid_argument(format!("the size of {of} is {size}, a negative number"))
 }

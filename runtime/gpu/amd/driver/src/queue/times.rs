@@ -97,7 +97,8 @@ impl PacketTimes {
 
     fn read(&self, hsa: &Hsa, agent: Agent, timed: &mut Timed<Signals>) -> Ran {
         let mut whole: Option<Span> = None;
-        let mut dispatches = Vec::with_capacity(timed.record.len());
+        let counters = hsa.counters().filter(|_| timed.observer.wants_counters());
+        let (mut dispatches, mut counted) = (Vec::with_capacity(timed.record.len()), Vec::new());
         for signal in timed.record.drain(..) {
             // SAFETY: the signal is held, and the epoch says that its packet has completed.
             let ticks = signal.as_ref().and_then(|signal| unsafe { hsa.packet_time(agent, signal.handle()) });
@@ -107,6 +108,10 @@ impl PacketTimes {
                 whole = Some((first.min(start), last.max(end)));
             }
             dispatches.push(ran);
+            if let Some(counters) = counters {
+                let values = signal.as_ref().and_then(|signal| counters.take(signal.handle()));
+                counted.push(values.unwrap_or_default());
+            }
             if let Some(signal) = signal {
                 signal.store(1);
                 self.free.lock().unwrap_or_else(PoisonError::into_inner).push(signal);
@@ -116,6 +121,6 @@ impl PacketTimes {
             dispatches.clear();
         }
         let completed = hsa.now().map_or(timed.submitted, |now| self.moment(hsa, now));
-        Ran { whole, dispatches, completed }
+        Ran { whole, dispatches, counters: counted, completed }
     }
 }

@@ -1,6 +1,7 @@
 //! The HSA library: `library` finds it and its functions, [`Hsa`] calls them with Rust types and statuses, `events` are
-//! what it reports, and `times` its clocks. Everything above uses only this.
+//! what it reports, `times` its clocks, and `counters` those of kernels. Everything above uses only this.
 
+mod counters;
 mod events;
 mod library;
 mod times;
@@ -10,7 +11,7 @@ use std::ffi::{CStr, CString, c_void};
 use std::fmt;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use vireo_hsa::hsa::{
     Agent, AgentInfo, AgentMemoryPoolInfo, DefaultFloatRoundingMode, Executable, ExecutableSymbolInfo, HsaStatus, Isa,
@@ -22,6 +23,7 @@ use vireo_hsa::signal::{Signal, SignalCondition};
 
 use crate::status::{Result, Status, StatusCode};
 
+pub use counters::{PacketCounters, Signal as CompletionSignal};
 pub(crate) use events::FaultListener;
 pub use library::{LIBRARY_PATH_VARIABLE, load_library};
 pub(crate) use times::duration;
@@ -35,6 +37,8 @@ pub struct Hsa {
     pub(crate) reports_faults: bool,
     /// The names of the kernels that are loaded, by the addresses of their descriptors.
     kernels: Mutex<HashMap<u64, Arc<str>>>,
+    /// Counters of what kernels do, which the interface of the library has not.
+    counters: OnceLock<Arc<dyn PacketCounters>>,
     /// Keeps the library loaded.
     _library: Option<Box<dyn Send + Sync>>,
 }
@@ -75,7 +79,14 @@ impl Hsa {
             // only, and refuse a second one.
             unsafe { register(Some(events::on_event), ptr::without_provenance_mut(id)) == HsaStatus::SUCCESS }
         });
-        Ok(Arc::new(Hsa { functions, id, reports_faults, kernels: Mutex::default(), _library: library }))
+        Ok(Arc::new(Hsa {
+            functions,
+            id,
+            reports_faults,
+            kernels: Mutex::default(),
+            counters: OnceLock::new(),
+            _library: library,
+        }))
     }
 
     fn kernels(&self) -> MutexGuard<'_, HashMap<u64, Arc<str>>> {

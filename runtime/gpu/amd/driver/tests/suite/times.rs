@@ -32,7 +32,7 @@ impl TimesObserver for Seen {
     }
 
     fn dispatch(&self, time: &DispatchTime<'_>) {
-        let DispatchTime { queue, submission, kernel, workgroups, times } = *time;
+        let DispatchTime { queue, submission, kernel, workgroups, times, counters: _ } = *time;
         let times = times.expect("the packet processor gives times");
         self.dispatches.lock().expect("no panic").push((queue, submission, kernel.to_string(), workgroups, times));
     }

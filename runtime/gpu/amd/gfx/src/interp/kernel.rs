@@ -3,11 +3,13 @@
 use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use vireo_hsa::kernel_descriptor::{FloatRoundMode, KernelDescriptor, WorkitemIdVgprs};
 use vireo_simt::group::{self, Arrival, Pause};
 use vireo_simt::{AccessHook, LANES, Mask, Memory, Pool, Port, Row, Stop, Trap, TrapKind, grid};
 
+use crate::counters::{self, Counts};
 use crate::isa::limits::{VECTOR_GRANULE, WORK_GROUP_BYTES, WORK_GROUP_ITEMS};
 use crate::isa::operands::VECTOR_REGISTERS;
 use crate::machine::{Denormals, FIRST_CONSTANT, Group, HalfSums, Next, Program, Wave, YIELD_AFTER};
@@ -75,6 +77,47 @@ fn refuse(what: impl Into<Cow<'static, str>>) -> Trap {
 /// # Errors
 /// The first trap of a wave, or why the dispatch cannot be run.
 pub fn run(dispatch: &GridDispatch<'_>) -> Result<u64, Trap> {
+    let executed = AtomicU64::new(0);
+    run_groups(dispatch, |mut worker| {
+        let executed = &executed;
+        move |work_group| {
+            executed.fetch_add(worker.run(work_group, &mut ())?, Ordering::Relaxed);
+            Ok(())
+        }
+    })?;
+    Ok(executed.into_inner())
+}
+
+/// Runs a dispatch to its end, and returns what its waves executed. Its program is one of [`Program::decode_counted`].
+///
+/// # Errors
+/// As [`run`].
+pub fn run_counted(dispatch: &GridDispatch<'_>) -> Result<Counts, Trap> {
+    let Some(sets) = &dispatch.program.counters else {
+        return Err(refuse("a program that was not decoded for counters"));
+    };
+    let counts = Mutex::new(Counts::default());
+    run_groups(dispatch, |mut worker| {
+        let (counts, mut visits) = (&counts, vec![0; sets.len()]);
+        move |work_group| {
+            worker.run(work_group, &mut visits)?;
+            let mut of_group = Counts::default();
+            of_group.add(counters::of_waves(), worker.waves.len() as u64);
+            for (set, visits) in sets.iter().zip(&mut visits) {
+                of_group.add(*set, std::mem::take(visits));
+            }
+            counts.lock().unwrap_or_else(PoisonError::into_inner).merge(&of_group);
+            Ok(())
+        }
+    })?;
+    Ok(counts.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Runs work-groups by the function that `start` makes of the worker of each thread.
+fn run_groups<'a, F>(dispatch: &'a GridDispatch<'a>, start: impl Fn(Worker<'a>) -> F + Sync) -> Result<(), Trap>
+where
+    F: FnMut([u32; 3]) -> Result<(), Trap>,
+{
     let size = dispatch.work_group.map(u32::from);
     // Three factors of 16 bits fit.
     let items = size.iter().map(|size| u64::from(*size)).product::<u64>();
@@ -104,16 +147,28 @@ pub fn run(dispatch: &GridDispatch<'_>) -> Result<u64, Trap> {
     }
     let groups = std::array::from_fn(|axis| dispatch.grid[axis].div_ceil(size[axis]));
     let user = user_registers(dispatch)?;
-    let executed = AtomicU64::new(0);
     grid::run(groups, dispatch.threads, dispatch.pool, dispatch.stop, || {
-        let mut worker = Worker::new(dispatch, items as u32, user.clone());
-        let executed = &executed;
-        move |work_group| {
-            executed.fetch_add(worker.run(work_group)?, Ordering::Relaxed);
-            Ok(())
-        }
-    })?;
-    Ok(executed.into_inner())
+        start(Worker::new(dispatch, items as u32, user.clone()))
+    })
+}
+
+/// Learns which instructions of a program a wave executes.
+pub(crate) trait Visits {
+    /// The instruction with this index is executed.
+    fn visit(&mut self, index: u32);
+}
+
+/// Nothing is counted.
+impl Visits for () {
+    #[inline(always)]
+    fn visit(&mut self, _: u32) {}
+}
+
+/// How often each instruction was executed.
+impl Visits for Vec<u64> {
+    fn visit(&mut self, index: u32) {
+        self[index as usize] += 1;
+    }
 }
 
 /// Runs work-groups one after another, in the same memory.
@@ -186,7 +241,7 @@ impl<'a> Worker<'a> {
         Worker { dispatch, group, waves, first, user }
     }
 
-    fn run(&mut self, work_group: [u32; 3]) -> Result<u64, Trap> {
+    fn run(&mut self, work_group: [u32; 3], visits: &mut impl Visits) -> Result<u64, Trap> {
         self.group.local.fill(0);
         self.group.hook = self.dispatch.hook.map(|hook| hook.start_group(work_group, self.dispatch.local_bytes));
         for index in 0..self.waves.len() {
@@ -195,7 +250,7 @@ impl<'a> Worker<'a> {
         let Worker { group, waves, .. } = self;
         let trap_of = |trap: Trap, wave: usize| Trap { group: work_group, wave: wave as u32, ..trap };
         group::run(waves.len(), true, |index| {
-            let pause = waves[index].run(group).map_err(|trap| trap_of(trap, index))?;
+            let pause = waves[index].run(group, visits).map_err(|trap| trap_of(trap, index))?;
             if let (Pause::At(_), Some(hook)) = (pause, &mut group.hook) {
                 hook.barrier(index as u32, &group.local);
             }
@@ -297,12 +352,13 @@ impl Wave {
     }
 
     /// Executes instructions until the wave pauses.
-    pub(crate) fn run(&mut self, group: &mut Group<'_>) -> Result<Pause, Trap> {
+    pub(crate) fn run(&mut self, group: &mut Group<'_>, visits: &mut impl Visits) -> Result<Pause, Trap> {
         let program = group.program;
         loop {
             let Some(inst) = program.insts.get(self.next as usize) else {
                 return Err(Trap::new(TrapKind::InvalidAddress));
             };
+            visits.visit(self.next);
             self.next += 1;
             self.executed += 1;
             // SAFETY: Programs are decoded with handlers that suit this processor.

@@ -16,6 +16,8 @@ pub(super) struct Decoder {
     pub(super) rows: HashMap<(u32, u32), u16>,
     pub(super) origin: u32,
     pub(super) next_address: u64,
+    /// Whether instructions without effect stay, too.
+    pub(super) keeps_all: bool,
 }
 
 pub(super) type Refused = TrapKind;

@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use vireo_simt::TrapKind;
 
+use crate::counters;
 use crate::generated::interp::handlers;
 use crate::instruction::{DecodeError, Instruction, Operand};
 use crate::interp::control;
@@ -47,11 +48,30 @@ impl Program {
     /// Decodes the kernel that begins at word `entry` of the code at `address`, up to its end, and all of the code if
     /// it calls functions.
     pub fn decode_from(code: &[u32], address: u64, entry: usize, vectors: u32) -> Program {
+        Program::decode_for(code, address, entry, vectors, false)
+    }
+
+    /// As [`Self::decode_from`], for [`run_counted`](crate::run_counted): instructions without effect are executed,
+    /// too.
+    pub fn decode_counted(code: &[u32], address: u64, entry: usize, vectors: u32) -> Program {
+        let mut program = Program::decode_for(code, address, entry, vectors, true);
+        let mut last = u32::MAX;
+        let counters = program.insts.iter().map(|inst| {
+            let is_first = std::mem::replace(&mut last, inst.origin) != inst.origin;
+            let instruction = program.instruction(inst).filter(|_| is_first);
+            instruction.map_or(0, counters::of_instruction)
+        });
+        program.counters = Some(counters.collect());
+        program
+    }
+
+    fn decode_for(code: &[u32], address: u64, entry: usize, vectors: u32, keeps_all: bool) -> Program {
         let vectors = vectors.min(VECTOR_REGISTERS);
         let program = Program {
             insts: Vec::new(),
             origins: Vec::new(),
             index: Vec::new(),
+            counters: None,
             calls: false,
             problems: Vec::new(),
             problem_origins: Vec::new(),
@@ -61,8 +81,14 @@ impl Program {
             address,
             end: address,
         };
-        let mut decoder =
-            Decoder { program, constants: HashMap::new(), rows: HashMap::new(), origin: 0, next_address: address };
+        let mut decoder = Decoder {
+            program,
+            constants: HashMap::new(),
+            rows: HashMap::new(),
+            origin: 0,
+            next_address: address,
+            keeps_all,
+        };
         decoder.decode(code, entry);
         decoder.program
     }
@@ -196,9 +222,14 @@ impl Decoder {
 
     fn instruction(&mut self, instruction: &Instruction) -> Result<(), Refused> {
         match instruction.encoding {
-            // An instruction without effect here, such as a wait for memory, becomes nothing. Jumps to it go to the
-            // next one.
-            _ if instruction.info().has_no_effect => Ok(()),
+            // An instruction without effect here, such as a wait for memory, becomes nothing, unless it is to be
+            // counted. Jumps to it go to the next one.
+            _ if instruction.info().has_no_effect => {
+                if self.keeps_all {
+                    self.push(control::nothing, 0);
+                }
+                Ok(())
+            }
             Encoding::Vopd => self.both(instruction),
             Encoding::Smem | Encoding::Ds | Encoding::Mubuf | Encoding::Global | Encoding::Scratch | Encoding::Flat => {
                 self.memory(instruction)

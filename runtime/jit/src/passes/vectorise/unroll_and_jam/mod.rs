@@ -21,115 +21,93 @@
 //! element. So nothing in it is checked, an element is the same whichever iteration comes first, and each row adds up
 //! its own sums in the order of the program. The vectoriser calls this for the loops that it takes.
 
-pub(super) mod rows;
 #[cfg(test)]
 mod tests;
 
-use super::candidate::{Candidate, Remainder, iterations, note};
+use super::around::{LoopsAround, Outer, is_directly_around};
+use super::candidate::{Before, Candidate, Remainder};
 use super::factor::Surroundings;
 use super::guarded_loop::{GuardedLoop, guard};
 use super::guards::Guards;
 use super::loop_sequence::vectorise;
-use crate::analysis::loop_nest::{Item, LoopNest};
+use super::rows::{Rows, RowsBuilder};
+use crate::analysis::cost::{known_iterations, limits};
+use crate::analysis::loop_nest::LoopNest;
 use crate::analysis::shapes::{Role, Shape, access};
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::decisions::Decision;
-use crate::ir::graph::{BlockIndex, Graph, Kind};
-use crate::ir::types::{Scalar, Ty, Width};
-use rows::{Rows, RowsBuilder};
-
-/// Most rows, iterations that are computed together, and how many there may be whatever else fits the registers.
-const MAX_ROWS: u64 = 8;
-const FEW_ROWS: u64 = 4;
-/// Most vectors of each row.
-const MAX_VECTORS: u64 = 4;
-
-/// Most vectors that an inner loop carries: it needs some registers for what it loads and computes.
-fn max_carried(width: Width) -> u64 {
-    match width {
-        Width::Sixteen => 16,
-        Width::Four | Width::SixteenBytes | Width::ThirtyTwoBytes | Width::Eight => 8,
-    }
-}
-
-/// Most iterations of a loop that is jammed though its rows share no vectors.
-const SHORT: u64 = 32;
-
-/// Most nodes of the loop around, as most of them are copied for each row.
-const MAX_NODES: usize = 100;
+use crate::interp::code::loops::{LoopEstimate, Outcome, Refusal, Transformation};
+use crate::ir::graph::{Graph, Kind};
+use crate::ir::types::{Scalar, Ty};
 
 /// The factors of unrolling: the rows, and the vectors of each row in an iteration of the vector loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Unrolling {
-    rows: u64,
-    vectors: usize,
+pub(super) struct Unrolling {
+    pub rows: u64,
+    pub vectors: usize,
 }
 
-/// The guarantees that a jammed loop gives the vector loop inside it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Jammed {
+/// A loop around a candidate that may be jammed.
+pub(super) struct Jam<'a> {
+    pub outer: &'a Outer,
+    /// How its values differ between its iterations.
+    pub rows: &'a Rows,
+    pub unrolling: Unrolling,
     /// No iteration is left over, if the guards hold.
     pub leaves_nothing: bool,
 }
 
-/// Makes a jammed loop, with vectors, if one of the loops around that of the candidate can be jammed and its iterations
-/// share vectors. `preheaders` has those of all loops. None if that is not possible, and nothing that is reached has
-/// changed then.
-pub(super) fn jam(graph: &mut Graph, candidate: &Candidate, preheaders: &[BlockIndex]) -> Option<Jammed> {
-    // Guards of a short loop take as long as its vectors, and those of a jammed one stand for all rows.
-    let is_short = iterations(graph, &candidate.nest).is_some_and(|count| count <= SHORT)
-        && !candidate.shapes.roles.contains(&Role::Reduction);
-    if !(candidate.nest.is_outer() || is_short)
-        || candidate.shapes.sequential
-        || candidate.shapes.sums
-        || candidate.shapes.calls && !is_short
-        || candidate.shapes.moves_stores
-        // More lanes save more than rows that share vectors.
-        || candidate.shapes.bytes.is_some()
-    {
-        return None;
+impl<'a> Jam<'a> {
+    /// The closest loop around that can be jammed, if its iterations share vectors or if the candidate is short.
+    pub fn new(graph: &Graph, candidate: &Candidate, around: &'a LoopsAround) -> Result<Jam<'a>, Refusal> {
+        // Guards of a short loop take as long as its vectors, and those of a jammed one stand for all rows.
+        let is_short = known_iterations(graph, &candidate.nest).is_some_and(|count| count <= limits::SHORT)
+            && !candidate.shapes.roles.contains(&Role::Reduction);
+        if !(candidate.nest.is_outer() || is_short)
+            || candidate.shapes.sequential
+            || candidate.shapes.sums
+            || candidate.shapes.calls && !is_short
+            || candidate.shapes.moves_stores
+            // More lanes save more than rows that share vectors.
+            || candidate.shapes.bytes.is_some()
+        {
+            return Err(if candidate.shapes.sequential { Refusal::Sequential } else { Refusal::OtherLanes });
+        }
+        let mut refusal = Refusal::NotNested;
+        // A loop that is around others can only be jammed if they can be.
+        for number in 0..around.len() {
+            let outer = around.get(graph, number).filter(|outer| is_directly_around(&outer.nest, &candidate.nest));
+            let outer = outer.ok_or(refusal)?;
+            if outer.nest.count_nodes(graph) > limits::JAMMED_NODES {
+                return Err(Refusal::TooLarge);
+            }
+            refusal = Refusal::DependentRows;
+            let Some(rows) = outer.rows(graph) else { continue };
+            let shares = shares_vectors(graph, candidate, rows);
+            refusal = Refusal::SharesNothing;
+            if !is_short && !shares {
+                continue;
+            }
+            // Rows that share nothing are no faster for their number, unless there are no others.
+            let all = known_iterations(graph, &outer.nest);
+            let are_all = all.is_some_and(|all| all <= limits::ROWS);
+            let most = if shares || are_all { limits::ROWS } else { limits::FEW_ROWS };
+            let unrolling = unrolling(graph, &outer.nest, candidate, most).ok_or(Refusal::NoRegisters)?;
+            let all = all.filter(|_| outer.nest.is_top_tested);
+            let leaves_nothing = all.is_some_and(|all| all.is_multiple_of(unrolling.rows));
+            return Ok(Jam { outer, rows, unrolling, leaves_nothing });
+        }
+        Err(refusal)
     }
-    // The loops around come before it in the order, the innermost one last. A loop that is around others can only be
-    // jammed if they can be.
-    let before = preheaders.iter().rev().skip_while(|preheader| **preheader != candidate.nest.preheader).skip(1);
-    for preheader in before {
-        let outer = LoopNest::parse(graph, *preheader).filter(|outer| is_directly_around(outer, &candidate.nest))?;
-        let mut nodes = 0;
-        outer.for_each_node(graph, &mut |_| nodes += 1);
-        if nodes > MAX_NODES {
-            return None;
-        }
-        let Some(rows) = Rows::new(graph, &outer) else { continue };
-        let shares = shares_vectors(graph, candidate, &rows);
-        if !is_short && !shares {
-            continue;
-        }
-        // Rows that share nothing are no faster for their number, unless there are no others.
-        let are_all = iterations(graph, &outer).is_some_and(|all| all <= MAX_ROWS);
-        let most = if shares || are_all { MAX_ROWS } else { FEW_ROWS };
-        let unrolling = unrolling(graph, &outer, candidate, most)?;
-        let (blocks, order, decisions) = (graph.blocks.len(), graph.order.clone(), graph.decisions.len());
-        let made = make(graph, (&outer, &rows), candidate, unrolling);
-        if made.is_none() {
-            graph.blocks.truncate(blocks);
-            graph.order = order;
-            graph.decisions.truncate(decisions);
-        }
-        let all = iterations(graph, &outer).filter(|_| outer.is_top_tested);
-        let leaves_nothing = all.is_some_and(|all| all.is_multiple_of(unrolling.rows));
-        return made.map(|()| Jammed { leaves_nothing });
-    }
-    None
-}
 
-/// Whether a loop has the other one in it, and no third one that has not.
-fn is_directly_around(outer: &LoopNest, inner: &LoopNest) -> bool {
-    let mut loops = outer.body.iter().filter_map(|item| match item {
-        Item::Loop(own) => Some(own),
-        Item::Nodes(_) => None,
-    });
-    let (Some(only), None) = (loops.next(), loops.next()) else { return false };
-    only.preheader == inner.preheader || is_directly_around(only, inner)
+    /// Makes the jammed loop, with vectors. None if that is not possible, and nothing that is reached has changed then.
+    pub fn make(&self, graph: &mut Graph, candidate: &Candidate, estimate: Option<LoopEstimate>) -> Option<()> {
+        let before = Before::new(graph);
+        let made = make(graph, self, candidate, estimate);
+        if made.is_none() {
+            before.restore(graph);
+        }
+        made
+    }
 }
 
 /// Whether a vector that the candidate loads is the same in all rows.
@@ -162,13 +140,13 @@ fn unrolling(graph: &Graph, outer: &LoopNest, candidate: &Candidate, most: u64) 
     }
     // A gather takes longer than all else, so it is shared by as many rows as possible; and so is a vector if a row has
     // only one.
-    let fit = iterations(graph, nest).map_or(MAX_VECTORS, |iterations| iterations / largest.lanes());
-    let fit = if shapes.gathers { 1 } else { fit.clamp(1, MAX_VECTORS) };
+    let fit = known_iterations(graph, nest).map_or(limits::VECTORS, |iterations| iterations / largest.lanes());
+    let fit = if shapes.gathers { 1 } else { fit.clamp(1, limits::VECTORS) };
     // A call saves all vectors.
-    let max_carried = if shapes.calls { 2 } else { max_carried(*largest) };
+    let max_carried = if shapes.calls { 2 } else { limits::carried(*largest) };
     // Rows of several vectors share what is splat, and consecutive vectors are in few pages.
-    let most = (max_carried / carried).min((max_carried / fit).clamp(FEW_ROWS, most));
-    let rows = match iterations(graph, outer) {
+    let most = (max_carried / carried).min((max_carried / fit).clamp(limits::FEW_ROWS, most));
+    let rows = match known_iterations(graph, outer) {
         None => Some(most),
         Some(all) => {
             // The last one is left over if the test is at the end.
@@ -182,12 +160,8 @@ fn unrolling(graph: &Graph, outer: &LoopNest, candidate: &Candidate, most: u64) 
     Some(Unrolling { rows, vectors: vectors as usize })
 }
 
-fn make(
-    graph: &mut Graph,
-    (outer, rows): (&LoopNest, &Rows),
-    candidate: &Candidate,
-    unrolling: Unrolling,
-) -> Option<()> {
+fn make(graph: &mut Graph, of: &Jam<'_>, candidate: &Candidate, estimate: Option<LoopEstimate>) -> Option<()> {
+    let Jam { outer: Outer { nest: outer, .. }, rows, unrolling, .. } = *of;
     let scalar_loop = Remainder::new(graph, outer)?;
     let exit = scalar_loop.exit_of_guards(graph);
     let Remainder { block: remainder, state, enter } = scalar_loop;
@@ -216,10 +190,13 @@ fn make(
     let latch = builder.block();
     made.end(graph, outer, limit, (latch, next), remainder)?;
 
-    note(graph, outer, Decision::Rows { rows: unrolling.rows, vectors: unrolling.vectors });
-    let jammed = Candidate::new(graph, preheader, candidate.largest).ok()?;
+    let Unrolling { rows, vectors } = unrolling;
+    let op = outer.op(graph);
+    graph.decisions.note(op, Transformation::Jam, estimate, || Outcome::Jammed { rows, vectors });
+    let copy = Candidate::new(graph, preheader, candidate.largest).ok()?;
+    let jammed = Candidate { op: candidate.op, ..copy };
     debug_assert_eq!(jammed.shapes.is_wide, candidate.shapes.is_wide, "rows have the same types");
-    vectorise(graph, &jammed, Surroundings::Jammed { vectors: unrolling.vectors }, None)?;
+    vectorise(graph, &jammed, Surroundings::Jammed { vectors }, None, None)?;
     guard(graph, outer, checks, enter);
     Some(())
 }

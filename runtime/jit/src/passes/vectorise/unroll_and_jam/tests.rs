@@ -1,7 +1,7 @@
 //! The guard that iterations of a loop do not store to one element.
 
 use super::*;
-use crate::ir::graph::{Branch, Exit, ExitId, NodeId, Terminator};
+use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, NodeId, Terminator};
 
 const I64: Ty = Ty::Scalar(Scalar::I64);
 

@@ -2,10 +2,10 @@
 
 use smallvec::SmallVec;
 
-use super::super::candidate::iterations;
 use super::body::{LoopBodyBuilder, UNROLLED, Unrolled, Value};
 use super::transposition::transposable;
 use crate::analysis::carried::Carried;
+use crate::analysis::cost::{known_iterations, limits};
 use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::analysis::shapes::{Element, Shape, access};
 use crate::generated::vm::primitive::Primitive;
@@ -13,15 +13,10 @@ use crate::ir::graph::{Branch, Graph, Kind, NodeId, Nodes, Terminator};
 use crate::ir::hash::Table;
 use crate::ir::types::{Scalar, Ty};
 
-/// Most iterations of an inner loop that becomes copies of its body.
-const MAX_ITERATIONS: u64 = 4;
-/// Most nodes of such copies, times the vectors that an iteration computes.
-const MAX_COPIES: u64 = 384;
-
 /// The nodes that an inner loop becomes without loops: each iteration of it and of the loops inside is a copy of the
 /// body. None if one of them makes more than a few, as many as the window of a pooling or a convolution has.
 fn copies(graph: &Graph, inner: &LoopNest) -> Option<u64> {
-    let count = iterations(graph, inner).filter(|count| (1..=MAX_ITERATIONS).contains(count))?;
+    let count = known_iterations(graph, inner).filter(|count| (1..=limits::COPIED_ITERATIONS).contains(count))?;
     let mut nodes = 0;
     for item in &inner.body {
         nodes += match item {
@@ -62,7 +57,7 @@ impl LoopBodyBuilder<'_, '_> {
         if self.mask.is_none() && !self.of.factor.width.has_bytes() {
             self.unrolled.rows = transposable(self.graph, self.of.shapes, inner);
         }
-        let fits = |copies: u64| copies * self.of.factor.vectors as u64 <= MAX_COPIES;
+        let fits = |copies: u64| copies * self.of.factor.vectors as u64 <= limits::COPIED_NODES;
         if self.unrolled.rows.is_empty() {
             match copies(self.graph, inner).filter(|copies| fits(*copies)) {
                 Some(_) => self.all_iterations(inner, entering, &all)?,
@@ -72,7 +67,7 @@ impl LoopBodyBuilder<'_, '_> {
             let outside = self.values.clone();
             let left = self.iterations(inner, entering, &all, UNROLLED)?;
             self.unrolled = Unrolled::default();
-            if iterations(self.graph, inner).is_none_or(|count| !count.is_multiple_of(UNROLLED)) {
+            if known_iterations(self.graph, inner).is_none_or(|count| !count.is_multiple_of(UNROLLED)) {
                 self.values = outside;
                 self.iterations(inner, left, &all, 1)?;
             }
@@ -149,7 +144,7 @@ impl LoopBodyBuilder<'_, '_> {
     fn all_iterations(&mut self, inner: &LoopNest, entering: Nodes, carried: &[Element]) -> Option<()> {
         let outside = self.values.clone();
         let mut next = entering;
-        for iteration in 0..iterations(self.graph, inner)? {
+        for iteration in 0..known_iterations(self.graph, inner)? {
             if iteration > 0 {
                 self.values.clone_from(&outside);
             }

@@ -9,9 +9,11 @@ mod listing;
 mod machine;
 mod wide_lanes;
 
+use dynasmrt::DynasmApi;
+
 use super::{
-    Asm, Cc, Flags, Src, attempt, constant, has_mask, jump_if, load, load_slot, move_value, select, select_by_mask,
-    set_if, store, store_slot, test, test_mask, value,
+    Asm, Cc, Flags, MemoryOp, Src, attempt, compare_memory, constant, emit, has_mask, jump_if, load, load_slot,
+    move_value, select, select_by_mask, set_if, store, store_slot, test, test_mask, value, with_memory,
 };
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::types::{Effect, Scalar, Ty};
@@ -147,6 +149,11 @@ impl Case {
         }
         let (result, expected) = (self.expect)(&values);
         let mut after = code.run(&state, Some((result, dst)));
+        // Values may be in `rdx` wherever there is no division.
+        if self.primitive.effect() != Effect::Trap && (result.is_float() || dst != RDX) {
+            let rdx = usize::from(RDX);
+            assert_eq!(after.general[rdx], state.general[rdx], "{:?} of {:?} changes rdx", self.primitive, self.of);
+        }
         let mut actual = *after.register(result, dst);
         if result == Scalar::F32 {
             actual &= u64::from(u32::MAX);
@@ -465,6 +472,50 @@ fn slots_moves_and_constants() {
                 let code = Code::new(features, |asm, _| constant(asm, of, dst, bits));
                 assert_eq!(*code.run(&State::new(), Some((of, dst))).register(of, dst), bits);
             }
+        }
+    }
+}
+
+#[test]
+fn operands_in_the_frame_are_as_in_registers() {
+    type Computes = fn(u64, u64) -> u64;
+    let ops: [(MemoryOp, Computes); 5] = [
+        (MemoryOp::Add, u64::wrapping_add),
+        (MemoryOp::Sub, u64::wrapping_sub),
+        (MemoryOp::And, |a, b| a & b),
+        (MemoryOp::Or, |a, b| a | b),
+        (MemoryOp::Xor, |a, b| a ^ b),
+    ];
+    let mut random = Random(3);
+    // Distances of one byte and of four.
+    for (of, offset) in [Scalar::I32, Scalar::I64].into_iter().flat_map(|of| [8, 200].map(|offset| (of, offset))) {
+        let code = |op: &dyn Fn(&mut Asm), jumps: bool| {
+            Code::new(Features::detect(), |asm, label| {
+                emit!(asm; sub rsp, 256; mov [rsp + offset], r9);
+                op(asm);
+                emit!(asm; lea rsp, [rsp + 256]);
+                if jumps {
+                    jump_if(asm, Flags::One(Cc::L), label);
+                }
+            })
+        };
+        let low = |word: u64| if of.is_wide() { word } else { word & u64::from(u32::MAX) };
+        let signed = |word: u64| if of.is_wide() { word as i64 } else { i64::from(word as i32) };
+        let compared = code(&|asm| with_memory(asm, MemoryOp::Cmp, of, 8, offset), true);
+        let swapped = code(&|asm| compare_memory(asm, of, offset, Src::Reg(8)), true);
+        let constant = code(&|asm| compare_memory(asm, of, offset, Src::Imm(-7)), true);
+        for _ in 0..100 {
+            let mut state = State::new();
+            let (a, b) = (random.value(of), random.value(of));
+            (state.general[8], state.general[9]) = (low(a), low(b));
+            for (op, expect) in ops {
+                let mut after = code(&|asm| with_memory(asm, op, of, 8, offset), false).run(&state, Some((of, 8)));
+                assert_eq!(*after.register(of, 8), low(expect(a, b)), "{op:?} of {of:?}: {a:x} {b:x}");
+            }
+            let is_less = |code: &Code| code.run(&state, None).trapped == 1;
+            assert_eq!(is_less(&compared), signed(a) < signed(b), "{of:?}: {a:x} {b:x}");
+            assert_eq!(is_less(&swapped), signed(b) < signed(a), "{of:?}: {a:x} {b:x}");
+            assert_eq!(is_less(&constant), signed(b) < -7, "{of:?}: {b:x}");
         }
     }
 }

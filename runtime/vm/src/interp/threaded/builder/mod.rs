@@ -24,7 +24,7 @@ use super::handler::{Handler, TickWhen, branch_variant};
 use super::handlers;
 use super::operands::{ConditionalBranch, DISTANCE_UNITS, WordReturn};
 use crate::bytecode::{
-    AnyReg, BlockId, CallId, Callee, Decoded, Edge, EdgeId, ListId, Op, RefReg, Reg, RodataId, VerifiedFunction,
+    AnyReg, BlockId, CallId, Callee, Decoded, Edge, EdgeId, ListId, Op, RefReg, Reg, Remap, RodataId, VerifiedFunction,
 };
 use crate::convention::Kind;
 use crate::generated::vm::interp::threaded as generated;
@@ -294,13 +294,16 @@ impl<'a> CodeBuilder<'a> {
         }
     }
 
-    /// True if a slot is dead after a branch is taken.
+    /// True if a slot is dead after a branch is taken: nothing reads it, or the branch writes it first.
     fn is_dead(&self, reg: Reg, id: EdgeId) -> bool {
         let edge = self.decoded.edge(id);
         let remaps = self.decoded.remaps(edge);
         let Some(liveness) = self.function.liveness() else { return false };
-        !liveness.is_slot_live(edge.target, reg)
-            && !remaps.iter().any(|remap| !remap.source.is_ref() && remap.source.reg() == reg)
+        let is_copied = |of: fn(&Remap) -> AnyReg| {
+            remaps.iter().map(of).any(|register| !register.is_ref() && register.reg() == reg)
+        };
+        !is_copied(|remap| remap.source)
+            && (is_copied(|remap| remap.target) || !liveness.is_slot_live(edge.target, reg))
     }
 
     /// True if the carried register is the one that a block is entered with, or that block is entered with none.
