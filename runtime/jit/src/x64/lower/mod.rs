@@ -2,8 +2,8 @@
 //! of its name computes, bit for bit except for the payload of a NaN.
 //!
 //! Operands are in any registers. Instructions may use `r11` and `xmm15` freely, and `rax`, `rcx` and, for divisions,
-//! `rdx` once the sources that live in them were read; they leave all other registers alone. Stores may have their third
-//! operand in `r11`, too. A 32-bit integer has zeros in the upper half of its register.
+//! `rdx` once the sources that live in them were read; they leave all other registers alone. Stores may have their
+//! third operand in `r11`, too. A 32-bit integer has zeros in the upper half of its register.
 //!
 //! Plain x86-64 suffices. Newer instructions are used where [`Features`] has them.
 
