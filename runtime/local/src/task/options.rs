@@ -11,6 +11,10 @@ use crate::status::Result;
 /// Least stack of a worker, for its own frames and those of kernels.
 const MIN_STACK_SIZE: u32 = 32 << 10;
 
+/// Further bytes for the frames of unoptimised builds, which are many times as large: a worker may compile the function
+/// of a kernel.
+const UNOPTIMISED_FRAMES: usize = if cfg!(debug_assertions) { 512 << 10 } else { 0 };
+
 /// Options of a `local-task` device, resolved on this machine.
 #[derive(Clone, Debug)]
 pub struct TaskOptions {
@@ -70,7 +74,7 @@ impl TaskConfig {
             worker_spin: Duration::from_micros(self.worker_spin_us.into()),
             handover_threshold: Duration::from_micros(50),
             sharing_threshold: Duration::from_micros(4),
-            worker_stack_size: self.worker_stack_size.max(MIN_STACK_SIZE) as usize,
+            worker_stack_size: self.worker_stack_size.max(MIN_STACK_SIZE) as usize + UNOPTIMISED_FRAMES,
             worker_local_memory: self.worker_local_memory,
         }
     }
