@@ -33,10 +33,13 @@ const ZERO: u32 = 128;
 const ONE: u32 = 129;
 const LITERAL: u32 = 255;
 
-/// Instructions that may be anywhere: name, encoding, fields, literal, counters. The buffer is at `s[0:1]`; v20 is 0,
+/// Name, encoding, fields, literal, counters.
+type Instruction = (&'static str, Encoding, Fields, Option<u32>, &'static [&'static str]);
+
+/// Instructions that may be anywhere. The buffer is at `s[0:1]`; v20 is 0,
 /// and v[22:23] are the address of the buffer.
 #[rustfmt::skip]
-const INSTRUCTIONS: &[(&str, Encoding, Fields, Option<u32>, &[&str])] = &[
+const INSTRUCTIONS: &[Instruction] = &[
     ("v_mov_b32", Encoding::Vop1, &[(Field::Vdst, 1), (Field::Src0, ONE)], None, VALU),
     ("v_mov_b32", Encoding::Vop1, &[(Field::Vdst, 2), (Field::Src0, LITERAL)], Some(77), VALU),
     ("v_add_f32", Encoding::Vop2, &[(Field::Vdst, 3), (Field::Src0, V1), (Field::Vsrc1, 2)], None, VALU),
