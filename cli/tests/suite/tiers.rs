@@ -288,6 +288,13 @@ fn decisions_about_kernels() {
     assert_eq!(text.matches("; loop at op ").count(), count, "{text}");
     assert_eq!(text.matches("; vm.func @").count(), functions.len(), "{text}");
     assert!(count > 5 && kernels > 0 && text.contains("; executable @"), "{text}");
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") && !is_x86_feature_detected!("avx512f") {
+        let guide = std::fs::read_to_string(models.join("../../docs/jit.md")).expect("it is there");
+        let (_, lines) = guide.split_once("these are some of the lines:\n\n```text\n").expect("it shows some");
+        let lines: Vec<&str> = lines.lines().take_while(|line| *line != "```").collect();
+        assert!(lines.len() > 3 && lines.iter().all(|line| text.contains(&format!("{line}\n"))), "{text}");
+    }
 }
 
 #[test]

@@ -218,3 +218,17 @@ fn counters_count_what_drawn_kernels_execute() {
     }
     assert!(seen.len() == COUNTERS.len() && seen.values().all(|value| *value > 0), "{seen:?}");
 }
+
+#[test]
+fn the_guide_names_each_counter() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../docs/profiles.md");
+    let guide = std::fs::read_to_string(guide).expect("the guide exists");
+    let rows = guide.lines().filter_map(|line| line.strip_prefix("| `SQ_")?.split(" |").next());
+    let mut named: Vec<String> = rows
+        .flat_map(|names| names.split(", "))
+        .map(|name| format!("SQ_{}", name.trim_matches('`').trim_start_matches("SQ_")))
+        .collect();
+    let mut known: Vec<&str> = COUNTERS.iter().map(|counter| counter.name).collect();
+    (named.sort(), known.sort_unstable());
+    assert_eq!(named, known);
+}
