@@ -9,6 +9,7 @@ mod fuel;
 mod hostile;
 mod moves;
 mod nests;
+mod pressure;
 mod products;
 mod program;
 mod rows;

@@ -12,6 +12,7 @@ use vireo::vm::{Buffer, Context, Function, Module, Obj, Value};
 use super::bytes::{self, has_byte_lanes};
 use super::has_lanes;
 use super::moves::moves;
+use super::pressure::pressure;
 use super::products::product;
 use super::program::{LENGTH, Random, product_of_strides, program};
 use super::short_rows::short_rows;
@@ -223,6 +224,12 @@ fn random_nests_of_narrow_elements_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
     let write = |random: &mut Random, narrow: &mut Random| program(random, None, Some(Random(narrow.below(1 << 31))));
     run(write, number("VIREO_FIRST", 0), nests(150));
+}
+
+#[test]
+fn random_loops_of_many_values_leave_memory_as_the_interpreter_does() {
+    verify_between_passes();
+    run(|random, _| pressure(random), number("VIREO_FIRST", 0), nests(300));
 }
 
 #[test]

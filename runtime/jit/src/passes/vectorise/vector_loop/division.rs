@@ -8,6 +8,8 @@
 //! negative one is rounded down and one is added, so for that `e` must not be zero, and the second part may be
 //! `-1 / d`, as it is for the least number.
 //!
+//! If `d` is a power of two, the quotient is a shift, of a negative number after `d - 1` was added to it.
+//!
 //! Otherwise, and in sixteen lanes, which the encoder of AVX-512 has no such products for, the quotient is `a` times
 //! the reciprocal of `d`, as `f64`, toward zero. The reciprocal is magnified by `1 + 2^-48`, which is more than all
 //! that rounding takes away, so the product is at least `a / d`, and more than that by less than `a / d * 2^-47`. It is
@@ -30,6 +32,9 @@ impl LoopBodyBuilder<'_, '_> {
         let Division { signed, remainder } = division;
         let divisor = self.scalar(node.args[1])?;
         let numbers = self.of.lanes_of(Scalar::I32);
+        if let Some(power) = self.graph.constant(divisor).and_then(|bits| power_of_two(bits as u32, signed)) {
+            return self.divide_by_power(node, power, division);
+        }
         let constant = self.graph.constant(divisor).filter(|_| self.of.factor.width != Width::Sixteen);
         let (kind, factor) = match constant.and_then(|bits| multiplication(bits as u32, signed)) {
             Some((division, multiplier)) => {
@@ -45,15 +50,46 @@ impl LoopBodyBuilder<'_, '_> {
         let mut all = SmallVec::new();
         for number in 0..self.of.factor.vectors {
             let dividend = self.vector(node.args[0], number)?;
-            let mut value = self.add(kind, numbers, &[dividend, factor]);
-            if remainder {
-                let divisor = self.vector(node.args[1], number)?;
-                value = self.lanes(Primitive::WrappingMul, &[value, divisor]);
-                value = self.lanes(Primitive::WrappingSub, &[dividend, value]);
-            }
-            all.push(value);
+            let value = self.add(kind, numbers, &[dividend, factor]);
+            all.push(if remainder { self.remainder(node, number, value)? } else { value });
         }
         Some(Value::Vectors(all))
+    }
+
+    /// The remainder that belongs to a quotient.
+    fn remainder(&mut self, node: &Node, number: usize, quotient: NodeId) -> Option<NodeId> {
+        let (dividend, divisor) = (self.vector(node.args[0], number)?, self.vector(node.args[1], number)?);
+        let product = self.lanes(Primitive::WrappingMul, &[quotient, divisor]);
+        Some(self.lanes(Primitive::WrappingSub, &[dividend, product]))
+    }
+
+    /// Divides the vectors of the first operand of a node by two to a power, or by the negative of that.
+    fn divide_by_power(&mut self, node: &Node, power: Power, division: Division) -> Option<Value> {
+        let mut all = SmallVec::new();
+        for number in 0..self.of.factor.vectors {
+            let dividend = self.vector(node.args[0], number)?;
+            let mut value = dividend;
+            for step in power.steps(division.signed) {
+                value = match step {
+                    Step::Shift(primitive, amount) => {
+                        let amount = self.splat_of(amount);
+                        self.lanes(primitive, &[value, amount])
+                    }
+                    Step::AddDividend => self.lanes(Primitive::WrappingAdd, &[value, dividend]),
+                    Step::Negate => {
+                        let zero = self.splat_of(0);
+                        self.lanes(Primitive::WrappingSub, &[zero, value])
+                    }
+                };
+            }
+            all.push(if division.remainder { self.remainder(node, number, value)? } else { value });
+        }
+        Some(Value::Vectors(all))
+    }
+
+    fn splat_of(&mut self, number: u32) -> NodeId {
+        let number = self.graph.add_constant(Scalar::I32, number.into());
+        self.add(Kind::Splat, self.of.lanes_of(Scalar::I32), &[number])
     }
 
     /// The magnified reciprocal of an `i32`.
@@ -72,6 +108,51 @@ impl LoopBodyBuilder<'_, '_> {
     fn float(&mut self, primitive: Primitive, args: &[NodeId]) -> NodeId {
         self.add(Kind::Primitive(primitive, Scalar::F64), Ty::Scalar(Scalar::F64), args)
     }
+}
+
+/// Two to the power `exponent`, which is positive, or the negative of that.
+#[derive(Clone, Copy, Debug)]
+struct Power {
+    exponent: u32,
+    is_negative: bool,
+}
+
+/// A step of a division by such a number, of what the step before has made; the first one is of the dividend.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Shift(Primitive, u32),
+    AddDividend,
+    Negate,
+}
+
+impl Power {
+    fn steps(self, signed: bool) -> SmallVec<[Step; 5]> {
+        let Power { exponent, is_negative } = self;
+        let mut steps = SmallVec::new();
+        if !signed {
+            steps.push(Step::Shift(Primitive::ShrU, exponent));
+            return steps;
+        }
+        // One less than the divisor, if the dividend is negative.
+        if exponent > 1 {
+            steps.push(Step::Shift(Primitive::ShrS, 31));
+        }
+        steps.push(Step::Shift(Primitive::ShrU, 32 - exponent));
+        steps.push(Step::AddDividend);
+        steps.push(Step::Shift(Primitive::ShrS, exponent));
+        if is_negative {
+            steps.push(Step::Negate);
+        }
+        steps
+    }
+}
+
+/// The power of two that a divisor is, if it is one. Not the least `i32`, whose quotients are 0 and 1.
+fn power_of_two(divisor: u32, signed: bool) -> Option<Power> {
+    let is_negative = signed && (divisor as i32) < 0;
+    let magnitude = if is_negative { divisor.wrapping_neg() } else { divisor };
+    let is_power = magnitude.is_power_of_two() && magnitude > 1 && !(signed && magnitude == 1 << 31);
+    is_power.then(|| Power { exponent: magnitude.trailing_zeros(), is_negative })
 }
 
 /// How to divide by a constant, and the lower half of the multiplier. None for 0, 1 and -1.
@@ -150,6 +231,30 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn quotients_by_powers_of_two_are_exact() {
+        let numbers = numbers();
+        let mut count = 0;
+        for divisor in (0..32).map(|exponent| 1_u32 << exponent).flat_map(|power| [power, power.wrapping_neg()]) {
+            for signed in [true, false] {
+                let Some(power) = power_of_two(divisor, signed) else { continue };
+                count += 1;
+                for a in dividends(&numbers, divisor) {
+                    let step = |value: u32, step: Step| match step {
+                        Step::Shift(Primitive::ShrS, amount) => (value as i32 >> amount) as u32,
+                        Step::Shift(_, amount) => value >> amount,
+                        Step::AddDividend => value.wrapping_add(a),
+                        Step::Negate => value.wrapping_neg(),
+                    };
+                    let quotient = power.steps(signed).into_iter().fold(a, step);
+                    let expected = if signed { (a as i32 / divisor as i32) as u32 } else { a / divisor };
+                    assert_eq!(quotient, expected, "{a} / {divisor}, {signed}");
+                }
+            }
+        }
+        assert_eq!(count, 30 + 30 + 31 + 1, "all that are no 1, -1 or least number");
     }
 
     #[test]
