@@ -75,23 +75,16 @@ pub(super) fn has_rows(graph: &Graph, nest: &LoopNest, shapes: &Shapes) -> bool 
     found
 }
 
-/// The state of the graph before a loop is made.
-pub(super) struct Before {
-    blocks: usize,
-    order: Vec<BlockIndex>,
-    decisions: usize,
-}
-
-impl Before {
-    pub fn new(graph: &Graph) -> Before {
-        Before { blocks: graph.blocks.len(), order: graph.order.clone(), decisions: graph.decisions.all.len() }
+/// Makes a loop. If that is not possible, nothing that is reached has changed then.
+pub(super) fn attempt(graph: &mut Graph, make: impl FnOnce(&mut Graph) -> Option<()>) -> Option<()> {
+    let (blocks, order, decisions) = (graph.blocks.len(), graph.order.clone(), graph.decisions.all.len());
+    let made = make(graph);
+    if made.is_none() {
+        graph.blocks.truncate(blocks);
+        graph.order = order;
+        graph.decisions.all.truncate(decisions);
     }
-
-    pub fn restore(self, graph: &mut Graph) {
-        graph.blocks.truncate(self.blocks);
-        graph.order = self.order;
-        graph.decisions.all.truncate(self.decisions);
-    }
+    made
 }
 
 /// The preheader of a scalar loop that does what a faster one before it leaves.

@@ -25,7 +25,7 @@
 mod tests;
 
 use super::around::{LoopsAround, Outer, is_directly_around};
-use super::candidate::{Before, Candidate, Remainder};
+use super::candidate::{Candidate, Remainder, attempt};
 use super::factor::Surroundings;
 use super::guarded_loop::{GuardedLoop, guard};
 use super::guards::Guards;
@@ -101,12 +101,7 @@ impl<'a> Jam<'a> {
 
     /// Makes the jammed loop, with vectors. None if that is not possible, and nothing that is reached has changed then.
     pub fn make(&self, graph: &mut Graph, candidate: &Candidate, estimate: Option<LoopEstimate>) -> Option<()> {
-        let before = Before::new(graph);
-        let made = make(graph, self, candidate, estimate);
-        if made.is_none() {
-            before.restore(graph);
-        }
-        made
+        attempt(graph, |graph| make(graph, self, candidate, estimate))
     }
 }
 
