@@ -3,11 +3,15 @@
 //! A program of its own, because the threads of other tests are lost in the child with what they hold.
 #![cfg(all(target_os = "linux", feature = "software-agents"))]
 
+#[path = "support/in_child.rs"]
+mod in_child;
+
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
+use in_child::in_child;
 use vireo::hal::{
     AmdgpuAgent, AmdgpuConfig, Buffer, BufferParams, BufferUsage, BuiltinOptions, CudaConfig, CudaLibrary, Device,
     FillFlags, MemoryType, QueueAffinity, SemaphoreFlags, Timepoint, buffer_read,
@@ -39,27 +43,6 @@ fn filled(device: &dyn Device, pattern: u8) -> Result<u8> {
     let mut bytes = [0];
     buffer_read(&*buffer, 0, &mut bytes)?;
     Ok(bytes[0])
-}
-
-/// The exit code of a child that does this.
-fn in_child(work: impl FnOnce() -> bool) -> i32 {
-    // SAFETY: this process has no threads but those of the runtime, which stop for it, and of the test program, which
-    // wait. The child ends by `_exit`.
-    match unsafe { libc::fork() } {
-        0 => {
-            // SAFETY: these only end the process, the former if it waits for ever.
-            unsafe { libc::alarm(60) };
-            let right = work();
-            // SAFETY: this only ends the process.
-            unsafe { libc::_exit(i32::from(!right)) }
-        }
-        child => {
-            let mut status = 0;
-            // SAFETY: the status is written to a variable.
-            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-            status
-        }
-    }
 }
 
 struct Sender(mpsc::Sender<()>);

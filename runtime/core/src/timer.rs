@@ -2,12 +2,12 @@
 //! timers of the process; it is started by the first timer, and sleeps until the next one.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
 use std::thread;
 use std::time::Instant;
 
-use crate::fork::{self, Crew, Held, Side};
+use crate::fork::{self, ThreadCrew};
 use crate::status::{Result, Status};
 
 /// The timers that have not gone off, by their time and a number.
@@ -41,10 +41,9 @@ impl Timer {
     /// # Errors
     /// `RESOURCE_EXHAUSTED` if the thread cannot be started.
     pub fn start(time: Instant, waker: Waker) -> Result<Timer> {
-        static CREW: LazyLock<Arc<dyn Crew>> = LazyLock::new(|| Arc::new(TimerThread));
         let mut timers = lock();
         if !timers.has_thread {
-            fork::register(Arc::downgrade(&CREW));
+            register_for_forks();
             let spawned = thread::Builder::new().name("vireo-timer".into()).spawn(run);
             spawned.map_err(|error| {
                 Status::resource_exhausted("the thread of timers cannot be started").with_source(error)
@@ -82,6 +81,20 @@ impl Drop for Timer {
     }
 }
 
+/// Lets forks wait for the thread.
+fn register_for_forks() {
+    static CREW: LazyLock<Arc<ThreadCrew<Timers>>> = LazyLock::new(|| {
+        Arc::new(ThreadCrew {
+            lock: &TIMERS,
+            idle: &WOKEN,
+            is_busy: |timers| timers.is_waking,
+            forget_thread: |timers| (timers.has_thread, timers.is_waking) = (false, false),
+        })
+    });
+    let crew: Weak<ThreadCrew<Timers>> = Arc::downgrade(&CREW);
+    fork::register(crew);
+}
+
 /// The thread of timers.
 fn run() {
     let mut timers = lock();
@@ -101,32 +114,6 @@ fn run() {
             WOKEN.notify_all();
         } else {
             timers = CHANGED.wait_timeout(timers, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-}
-
-/// The thread, for forks.
-struct TimerThread;
-
-impl Crew for TimerThread {
-    fn wait(&self, end: Instant) {
-        let left = end.saturating_duration_since(Instant::now());
-        let _ = WOKEN.wait_timeout_while(lock(), left, |timers| timers.is_waking);
-    }
-
-    fn hold(&self) -> Box<dyn Held + '_> {
-        Box::new(lock())
-    }
-}
-
-impl Held for MutexGuard<'_, Timers> {
-    fn is_idle(&self) -> bool {
-        !self.is_waking
-    }
-
-    fn resume(&mut self, side: Side) {
-        if side == Side::Child {
-            (self.has_thread, self.is_waking) = (false, false);
         }
     }
 }

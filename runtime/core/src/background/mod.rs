@@ -5,6 +5,9 @@
 //! alive and hold no lock of others, so no thread has to wait for them. A fork waits for the job that runs, so that the
 //! child finds no lock that a thread holds which it does not have; what is queued is done in both processes.
 
+#[cfg(all(test, unix))]
+#[path = "../../../tests/support/in_child.rs"]
+mod in_child;
 mod queue;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -143,6 +146,8 @@ fn lower_priority() {
 mod tests {
     use std::sync::{Mutex, mpsc};
 
+    #[cfg(unix)]
+    use super::in_child::in_child;
     use super::*;
 
     /// The tests hold jobs, so there is one at a time.
@@ -184,29 +189,17 @@ mod tests {
         wait();
         let hold = Hold::new();
         assert!(submit(Urgency::Needed, done(1)).is_ok());
-        // SAFETY: the child ends by `_exit`. The locks that it takes are those of this file, which no thread holds
-        // while another one forks, and those of the allocator, which sees to that itself.
-        match unsafe { libc::fork() } {
-            0 => {
-                // SAFETY: these only end the process, the former if it waits for ever.
-                unsafe { libc::alarm(20) };
-                drop(hold);
-                let all = submit(Urgency::Needed, done(2)).is_ok() && {
-                    wait();
-                    receiver.try_iter().eq([0, 1, 2])
-                };
-                // SAFETY: these only end the process, the former if it waits for ever.
-                unsafe { libc::_exit(i32::from(!all)) };
-            }
-            child => {
-                let mut status = 0;
-                // SAFETY: the status is written to a variable.
-                assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-                assert_eq!(status, 0);
-                drop(hold);
+        let mut hold = Some(hold);
+        let all = in_child(|| {
+            drop(hold.take());
+            submit(Urgency::Needed, done(2)).is_ok() && {
                 wait();
-                assert!(receiver.try_iter().eq([0, 1]));
+                receiver.try_iter().eq([0, 1, 2])
             }
-        }
+        });
+        assert_eq!(all, 0);
+        drop(hold);
+        wait();
+        assert!(receiver.try_iter().eq([0, 1]));
     }
 }

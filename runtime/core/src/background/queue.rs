@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
 
-use crate::fork::{Crew, Held, Side};
+use crate::fork::{Crew, ThreadCrew};
 
 /// A job.
 pub type Job = Box<dyn FnOnce() + Send>;
@@ -60,31 +59,14 @@ pub(super) fn wait_for_running(queue: MutexGuard<'static, Queue>) -> MutexGuard<
 
 /// The thread, for forks.
 pub(super) fn crew() -> Weak<dyn Crew> {
-    static CREW: LazyLock<Arc<dyn Crew>> = LazyLock::new(|| Arc::new(Background));
-    Arc::downgrade(&CREW)
-}
-
-struct Background;
-
-impl Crew for Background {
-    fn wait(&self, end: Instant) {
-        let left = end.saturating_duration_since(Instant::now());
-        let _ = DONE.wait_timeout_while(lock(), left, |queue| queue.is_running);
-    }
-
-    fn hold(&self) -> Box<dyn Held + '_> {
-        Box::new(lock())
-    }
-}
-
-impl Held for MutexGuard<'_, Queue> {
-    fn is_idle(&self) -> bool {
-        !self.is_running
-    }
-
-    fn resume(&mut self, side: Side) {
-        if side == Side::Child {
-            (self.has_thread, self.is_running) = (false, false);
-        }
-    }
+    static CREW: LazyLock<Arc<ThreadCrew<Queue>>> = LazyLock::new(|| {
+        Arc::new(ThreadCrew {
+            lock: &QUEUE,
+            idle: &DONE,
+            is_busy: |queue| queue.is_running,
+            forget_thread: |queue| (queue.has_thread, queue.is_running) = (false, false),
+        })
+    });
+    let crew: Weak<ThreadCrew<Queue>> = Arc::downgrade(&CREW);
+    crew
 }

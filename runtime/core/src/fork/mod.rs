@@ -12,6 +12,7 @@ mod handlers;
 use std::sync::atomic::Ordering;
 use std::sync::{Once, PoisonError, Weak};
 
+pub(crate) use self::crew::ThreadCrew;
 use self::crew::{CREWS, PROCESS};
 pub use self::crew::{Crew, Held, Side};
 

@@ -1,10 +1,16 @@
 //! Tests of the workers with tiles that only count themselves.
 
+#[cfg(unix)]
+#[path = "../../../tests/support/in_child.rs"]
+mod in_child;
+
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::Duration;
 
+#[cfg(unix)]
+use self::in_child::in_child;
 use super::tile_range::TileRange;
 use super::{Caches, Executor, Task, TaskOptions, TiledWork, Topology};
 use crate::hal::host_kernels::WorkgroupMemory;
@@ -125,27 +131,6 @@ fn workers_that_do_not_look_for_work_are_woken_for_it() {
         let work = Counted::new(4);
         executor.lead(true).share(4, &work, true).expect("no tile fails");
         assert_eq!(work.counts(), [1; 4]);
-    }
-}
-
-/// The exit code of a child that does this.
-#[cfg(unix)]
-fn in_child(work: impl FnOnce() -> bool) -> i32 {
-    // SAFETY: the child ends by `_exit`, and takes no locks but those of executors and of the allocator.
-    match unsafe { libc::fork() } {
-        0 => {
-            // SAFETY: these only end the process, the former if it waits for ever.
-            unsafe { libc::alarm(20) };
-            let right = work();
-            // SAFETY: this only ends the process.
-            unsafe { libc::_exit(i32::from(!right)) }
-        }
-        child => {
-            let mut status = 0;
-            // SAFETY: the status is written to a variable.
-            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-            status
-        }
     }
 }
 
