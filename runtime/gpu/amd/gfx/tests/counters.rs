@@ -229,6 +229,7 @@ fn the_guide_names_each_counter() {
         .map(|name| format!("SQ_{}", name.trim_matches('`').trim_start_matches("SQ_")))
         .collect();
     let mut known: Vec<&str> = COUNTERS.iter().map(|counter| counter.name).collect();
-    (named.sort(), known.sort_unstable());
+    named.sort();
+    known.sort_unstable();
     assert_eq!(named, known);
 }
