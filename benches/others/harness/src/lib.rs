@@ -1,12 +1,11 @@
-//! The harness of the comparisons: times the programs of `fixtures/bench`, or those of a file, on runtimes that do not
-//! run IREE modules, with the flags and the JSON of Google Benchmark that `benches/measure.py` uses.
+//! The harness of the comparisons: times the programs of `fixtures/bench`, or those of a file, on several runtimes, with the flags and the JSON of Google Benchmark that `benches/measure.py` uses.
 //!
 //! `COMMAND --function=fib --input=25 --benchmark_min_time=0.1s --benchmark_repetitions=3`; without
 //! `--benchmark_min_time` the command prints the result. `--module=FILE` names a file of the command's own kind; a
 //! `.vmfb` stands for the programs of `fixtures/bench`.
 
 use std::hint::black_box;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -34,12 +33,20 @@ const MAX_CALLS: u64 = 1_000_000_000;
 /// The program to run.
 #[derive(Default)]
 pub struct Program {
-    /// The file that has it; none for the programs of `fixtures/bench`.
-    pub module: Option<PathBuf>,
+    /// The file of `--module`.
+    pub file: Option<PathBuf>,
     /// Its name.
     pub function: String,
     /// Its argument.
     pub input: Option<i32>,
+}
+
+impl Program {
+    /// The file that has it, on a runtime that does not run modules of Vireo; none for the programs of
+    /// `fixtures/bench`.
+    pub fn module(&self) -> Option<&Path> {
+        self.file.as_deref().filter(|file| file.extension().is_none_or(|kind| kind != "vmfb"))
+    }
 }
 
 #[derive(Default)]
@@ -57,8 +64,7 @@ fn flags(arguments: impl Iterator<Item = String>) -> Result<Flags, Error> {
         match name {
             "--function" => flags.program.function = value.to_string(),
             "--input" => flags.program.input = Some(value.parse()?),
-            "--module" if value.ends_with(".vmfb") => {}
-            "--module" => flags.program.module = Some(value.into()),
+            "--module" => flags.program.file = Some(value.into()),
             "--benchmark_min_time" => flags.seconds = Some(value.trim_end_matches('s').parse()?),
             "--benchmark_repetitions" => flags.repetitions = value.parse()?,
             // There is one format.
@@ -145,7 +151,7 @@ mod tests {
             (some.program.function.as_str(), some.program.input, some.seconds, some.repetitions),
             ("fib", Some(25), Some(0.5), 3)
         );
-        let module = |text| parse(&[text]).unwrap().program.module;
+        let module = |text| parse(&[text]).unwrap().program.module().map(PathBuf::from);
         assert_eq!(module("--module=a/b.wat"), Some(PathBuf::from("a/b.wat")));
         assert_eq!(module("--module=fixtures/bench/vm.vmfb"), None);
         assert!(parse(&["--unknown=1"]).is_err() && parse(&["fib"]).is_err());

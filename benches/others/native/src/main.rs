@@ -117,7 +117,7 @@ fn load_library(file: &Path, name: &str, input: i32) -> Result<Call, Error> {
 
 fn load(program: &Program) -> Result<Call, Error> {
     let (name, input) = (program.function.as_str(), program.input);
-    if let Some(file) = &program.module {
+    if let Some(file) = program.module() {
         return load_library(file, name, input.ok_or("the function takes a number")?);
     }
     if name == "empty" {

@@ -12,7 +12,7 @@ fn load(program: &Program) -> Result<Call, Error> {
     let mut config = Config::new();
     config.strategy(Strategy::Cranelift).cranelift_opt_level(OptLevel::Speed);
     let engine = Engine::new(&config)?;
-    let module = match &program.module {
+    let module = match program.module() {
         Some(file) => Module::new(&engine, std::fs::read(file)?)?,
         None => Module::new(&engine, include_str!("../../programs.wat"))?,
     };
