@@ -1,11 +1,12 @@
-//! A session: the records of events until they are written, and what is written of objects when events first name
-//! them. Events are written at each flush, at the end, and by a thread that submits when there are many. Threads that
-//! complete work add events and never wait for the sink; events beyond a bound are counted as dropped.
+//! A session: the records of events, and of the objects that they name, until they are written: at each flush, at the
+//! end, and by a thread that submits when there are many. Threads that complete work add events and never wait for the
+//! sink; events beyond a bound are counted as dropped.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use smallvec::SmallVec;
 use vireo_core::glob;
 use vireo_core::record_file::TrailingError;
 use vireo_core::status::{Result, Status};
@@ -100,6 +101,8 @@ struct Output {
 /// Records that are not written yet.
 #[derive(Default)]
 pub(super) struct Events {
+    command_buffers: Vec<u8>,
+    command_operations: Vec<u8>,
     pub(super) queue: Vec<u8>,
     pub(super) host_execution: Vec<u8>,
     pub(super) memory: Vec<u8>,
@@ -168,13 +171,14 @@ impl Events {
 
     /// Each submission asks for them, so they are added up without an iterator.
     fn bytes(&self) -> usize {
+        let of_commands = self.command_buffers.len() + self.command_operations.len();
         let of_host = self.queue.len() + self.host_execution.len() + self.memory.len();
         let of_device = self.queue_device.len() + self.counter_samples.len();
         let of_dispatches = match self.dispatch.is_empty() {
             true => 0,
             false => self.dispatch.values().map(Vec::len).sum(),
         };
-        of_host + of_device + of_dispatches
+        of_commands + of_host + of_device + of_dispatches
     }
 
     /// Takes all records out.
@@ -340,18 +344,23 @@ impl Session {
         }
     }
 
-    /// Writes what events will name, unless this session has it: a command buffer, and its executables.
+    /// Adds the records of what events will name, unless this session has them: a command buffer, and its executables.
     pub(super) fn note_commands(&self, known: &KnownCommands) {
         if known.session.load(Ordering::Relaxed) == self.number {
             return;
         }
-        let mut output = self.output();
+        let is_new = |executable: &&Arc<KnownExecutable>| executable.session.load(Ordering::Relaxed) != self.number;
+        // Events are added while commands are held, so commands are not held while an executable is written.
+        let executables: SmallVec<[Arc<KnownExecutable>; 2]> =
+            known.recorded().executables.iter().filter(is_new).cloned().collect();
+        for executable in &executables {
+            self.note_executable(executable);
+        }
+        // Programs record a command buffer for each call, so its records wait for a chunk with those of others. They
+        // are not dropped: the thread that submits writes them.
+        let mut events = self.events();
         if known.session.swap(self.number, Ordering::Relaxed) == self.number {
             return;
-        }
-        let recorded = known.recorded();
-        for executable in &recorded.executables {
-            self.write_executable(&mut output, executable);
         }
         let command_buffer = CommandBuffer {
             record_length: CommandBuffer::SIZE as u32,
@@ -362,10 +371,9 @@ impl Session {
             physical_device_ordinal: self.place.ordinal,
             ..CommandBuffer::read(&[0; CommandBuffer::SIZE])
         };
-        let operations: Vec<u8> = recorded.operations.iter().flat_map(|operation| operation.to_bytes()).collect();
-        self.attempt(&mut output, Content::CommandBuffers, None, &command_buffer.to_bytes());
-        if !operations.is_empty() {
-            self.attempt(&mut output, Content::CommandOperations, None, &operations);
+        events.command_buffers.extend_from_slice(&command_buffer.to_bytes());
+        for operation in &known.recorded().operations {
+            events.command_operations.extend_from_slice(&operation.to_bytes());
         }
     }
 
@@ -472,6 +480,9 @@ impl Session {
             self.attempt(output, Content::ClockCorrelations, None, &samples);
         }
         let lists = [
+            // What events name comes before them.
+            (Content::CommandBuffers, &events.command_buffers),
+            (Content::CommandOperations, &events.command_operations),
             (Content::QueueEvents, &events.queue),
             (Content::HostExecutionEvents, &events.host_execution),
             (Content::MemoryEvents, &events.memory),
