@@ -109,7 +109,32 @@ fn all_dispatchers_agree() {
 }
 
 /// Programs that were compiled wrongly once, with what was wrong.
-const ONCE_WRONG: [(&str, &str); 2] = [
+const ONCE_WRONG: [(&str, &str); 3] = [
+    (
+        "a loop that a later block enters brings its references in other registers than it expects",
+        r#"
+vm.module @m version 0
+vm.import @host.later cconv "0i_i"
+vm.rodata[0] = 0102038485868788090a0b0c0d0e0f90
+vm.export @f0
+vm.func @f0(%i0: i32, %i1: i32) -> (i32) {
+  %r4 = vm.const.ref.rodata 0
+  vm.br ^bb1()
+^bb1:
+  vm.call.yieldable @host.later(%i3) -> ^bb4(%i7)
+^bb2:
+  %i3 = vm.cmp.lt.i32.u %i5, %i7
+  vm.cond_br %i3, ^bb3(), ^bb2(%i1->%i1, %i6->%i0, %i1->%i5, %r0->%r2, %R3->%r0, %R2->%r3)
+^bb3:
+  %i0:1 = vm.buffer.load.i64 %r2, %i90:91
+  vm.cond_br %i84, ^bb1(%i7->%i5, %r0->%r2), ^bb1(%i6->%i0, %i0->%i0, %i0->%i3, %r3->%r2)
+^bb4:
+  vm.cond_br %i84, ^bb3(%i3->%i5, %i7->%i3), ^bb2(%r4->%r2)
+^bb5:
+  vm.return %i92
+}
+"#,
+    ),
     (
         "a block that no path leads to goes on where constants are known, and cannot know them",
         r#"

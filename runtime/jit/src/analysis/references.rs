@@ -235,7 +235,8 @@ impl References {
             if !effort.spend(ops.len() + self.own.0.len()) {
                 return None;
             }
-            if given_up[block.index()] || !std::mem::replace(&mut known[block.index()], true) {
+            let is_known = std::mem::replace(&mut known[block.index()], true);
+            if given_up[block.index()] || !is_known {
                 let mut own = self.own.clone();
                 own.restrict(self.live[block.index()]);
                 self.holders[block.index()] = own;
