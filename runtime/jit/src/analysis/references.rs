@@ -202,12 +202,29 @@ impl References {
                 conflicts.into_iter().for_each(|block| given_up[block] = true);
             }
         }
+        debug_assert!(self.loses_none(decoded, liveness), "a branch loses a reference");
         for block in (0..decoded.blocks.len() as u32).map(BlockId) {
             let (at_end, edges) = self.at_end(decoded, block);
             let moves = |id: &EdgeId| !self.moves(decoded, decoded.edge(*id), &at_end).is_empty();
             self.moving[block.index()] = edges.iter().any(moves);
         }
         true
+    }
+
+    /// Whether blocks expect null only in registers that are null on all branches to them.
+    fn loses_none(&self, decoded: &Decoded, liveness: &TypedLiveness<'_>) -> bool {
+        (0..decoded.blocks.len() as u32).map(BlockId).all(|block| {
+            let (at_end, edges) = self.at_end(decoded, block);
+            liveness.targets(decoded.block(block).ops.end - 1).all(|(target, edge)| {
+                let mut holders = at_end.clone();
+                if let Some(edge) = edge.filter(|edge| edges.contains(edge)) {
+                    holders.rename(decoded.remaps(decoded.edge(edge)));
+                }
+                holders.restrict(self.live[target.index()]);
+                let wanted = self.entry(target);
+                (0..self.own.0.len()).all(|register| holders.of(register).is_none() || wanted.of(register).is_some())
+            })
+        })
     }
 
     /// The holders at the end of a block, and the edges of the branch there if machine code can execute it.
