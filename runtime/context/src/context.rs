@@ -253,21 +253,8 @@ impl Context {
         let _blocking = Blocking::enter();
         loop {
             let mut state = inner.state.take_within(limits.unwrap_or(&inner.limits))?;
-            let suspended = match limits {
-                Some(limits) => loop {
-                    list.forget_elements();
-                    if !next(arguments, list.changed())? {
-                        break None;
-                    }
-                    if let Step::Suspended(suspended) =
-                        target.call(&mut state.context, arguments.as_ref().clone(), limits)?
-                    {
-                        break Some(suspended);
-                    }
-                },
-                // SAFETY: the caller guarantees that nothing changes the list but these calls.
-                None => unsafe { target.call_each(&mut state, list, arguments, &mut next) }?,
-            };
+            // SAFETY: the caller guarantees that nothing changes the list but these calls.
+            let suspended = unsafe { target.call_each(&mut state, limits, list, arguments, &mut next) }?;
             drop(state);
             match suspended {
                 Some(suspended) => inner.finish(*suspended, &mut TypedResults::<()>::sink())?,

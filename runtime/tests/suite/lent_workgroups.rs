@@ -7,7 +7,7 @@ use vireo::asm::assemble;
 use vireo::interp::{DispatchMode, LendableObjects, Limits};
 use vireo::vm::list::ListType;
 use vireo::vm::{Buffer, Context, List, Module, Obj, Ref};
-use vireo::{Result, Status, StatusCode, vm_module};
+use vireo::{Fuel, MemoryBudget, Result, Status, StatusCode, vm_module};
 
 /// The arguments of the kernels here: a buffer, a list of buffers, and the number of the workgroup.
 type Parameters = (Obj<Buffer>, Obj<List>, i32);
@@ -94,11 +94,20 @@ fn list_of_buffers() -> List {
 /// The effects of a program: how each of its dispatches ended, and the buffers after it.
 type Observed = Vec<(String, Vec<Vec<u8>>)>;
 
-/// Runs two dispatches of eight workgroups, and goes on after a workgroup that has failed.
-fn observe(text: &str, dispatch: DispatchMode) -> Observed {
+/// The steps that programs may take within limits. Some take more.
+const STEPS: u64 = 100;
+
+/// Runs two dispatches of eight workgroups, and goes on after a workgroup that has failed. Within limits, the last
+/// effect is the fuel that is left.
+fn observe(text: &str, dispatch: DispatchMode, is_limited: bool) -> Observed {
     let bytes = assemble(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let modules = [Module::native(Host).expect("is a module"), Module::from_bytes(&bytes).expect("loads")];
-    let context = Context::with_limits(modules, Limits { dispatch, ..Limits::default() }).expect("starts");
+    let mut all = Limits { dispatch, ..Limits::default() };
+    if is_limited {
+        (all.fuel, all.memory) = (Some(Fuel::new(STEPS)), Some(MemoryBudget::new(256 << 20)));
+    }
+    let context = Context::with_limits(modules, all.clone()).expect("starts");
+    let limits = is_limited.then_some(&all);
     let target = context.typed_at::<Parameters, ()>(1, 0).expect("is a kernel");
     let allocate = || Obj::new(Buffer::allocate(64, 0).expect("is small"));
     let (mut own, mut buffers) = (allocate(), [allocate(), allocate(), allocate()]);
@@ -129,7 +138,7 @@ fn observe(text: &str, dispatch: DispatchMode) -> Observed {
             };
             // SAFETY: `next` changes the list if it may have been changed. Nothing else does, as the other function
             // keeps no reference.
-            let called = || unsafe { context.call_each(&target, None, &mut lendable, &mut arguments, next) };
+            let called = || unsafe { context.call_each(&target, limits, &mut lendable, &mut arguments, next) };
             match catch_unwind(AssertUnwindSafe(called)) {
                 Ok(Ok(())) => ends.push_str("done;"),
                 Ok(Err(status)) => ends.push_str(&format!("{status};")),
@@ -143,7 +152,10 @@ fn observe(text: &str, dispatch: DispatchMode) -> Observed {
             Ok(id.is_some())
         };
         // SAFETY: nothing changes the list.
-        let called = unsafe { context.call_each(&other, None, &mut other_lendable, &mut other_arguments, next) };
+        let called = unsafe { context.call_each(&other, limits, &mut other_lendable, &mut other_arguments, next) };
+        if all.fuel.as_ref().is_some_and(|fuel| fuel.left() == 0) {
+            continue;
+        }
         assert!(called.is_ok(), "{called:?}\n{text}");
         assert_eq!(words(&other_buffer.to_vec())[..5], [0, 1, 2, 3, 0], "{text}");
         observed.push((ends, buffers.iter().chain([&own]).map(|buffer| buffer.to_vec()).collect()));
@@ -153,17 +165,28 @@ fn observe(text: &str, dispatch: DispatchMode) -> Observed {
     for buffer in buffers.iter_mut().chain([&mut own, &mut other_buffer]) {
         assert!(buffer.get_mut().is_some(), "a count is left over\n{text}");
     }
+    if let Some(budget) = &all.memory {
+        assert_eq!(budget.used(), 0, "memory is counted that nothing has\n{text}");
+    }
+    if let Some(fuel) = &all.fuel {
+        observed.push((format!("{} steps are left", fuel.left()), Vec::new()));
+    }
     observed
 }
 
-/// The effects of a program with this body, on every dispatcher.
+/// The effects of a program with this body, on every dispatcher, without limits and within some.
 fn check(body: &str) -> Observed {
     let text = format!("{HEADER}{body}{SECOND}");
-    let expected = observe(&text, DispatchMode::Loop);
-    for dispatch in [DispatchMode::Threaded, DispatchMode::Compiled] {
-        assert_eq!(observe(&text, dispatch), expected, "{dispatch:?}\n{text}");
-    }
-    expected
+    let [unlimited, limited] = [false, true].map(|is_limited| {
+        let expected = observe(&text, DispatchMode::Loop, is_limited);
+        for dispatch in [DispatchMode::Threaded, DispatchMode::Compiled] {
+            assert_eq!(observe(&text, dispatch, is_limited), expected, "{dispatch:?}, {is_limited}\n{text}");
+        }
+        expected
+    });
+    let has_fuel = limited.last().is_some_and(|(left, _)| left != "0 steps are left");
+    assert!(!has_fuel || limited.starts_with(&unlimited), "{unlimited:?} within limits becomes {limited:?}\n{text}");
+    unlimited
 }
 
 /// A program of one block.

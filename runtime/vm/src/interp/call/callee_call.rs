@@ -10,7 +10,7 @@ use super::transfer::{Arguments, Results};
 use crate::interp::machine::bound_modules::lookup;
 use crate::interp::machine::context_state::ContextState;
 use crate::interp::machine::{Machine, RunningFrame};
-use crate::limits::Limits;
+use crate::limits::{Charge, Limits};
 use crate::status::Result;
 
 /// So many calls of other functions make a context forget the one that is ready: functions that are called in turn
@@ -39,7 +39,7 @@ impl Callee {
         let mut frame = ready.frame();
         arguments.store(&mut frame);
         let Some(registers) = ready.run(&mut state.context) else {
-            return ready.go_on(self, &mut state.context, results);
+            return ready.go_on(self, &mut state.context, (&self.limits, Charge::default()), results);
         };
         let registers = if R::IS_EMPTY { &[] } else { ready.results(registers) };
         let results = results.load(&self.convention.results, &mut frame, registers);

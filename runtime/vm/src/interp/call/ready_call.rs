@@ -22,7 +22,7 @@ use crate::interp::machine::context_state::{ContextState, ModuleState};
 use crate::interp::machine::exit::Exit;
 use crate::interp::machine::lent_references::{KeptBuffer, LentList};
 use crate::interp::machine::{Machine, RunningFrame};
-use crate::limits::Charge;
+use crate::limits::{Charge, Limits};
 use crate::status::Result;
 
 /// The state of a context, with the call that is ready to run.
@@ -217,7 +217,7 @@ impl ReadyCall {
     /// The call takes lent arguments. The state, the elements of the list and the buffers live until the last of these
     /// calls has ended, and nothing else uses them; only the program changes the list.
     #[inline(always)]
-    pub unsafe fn lend(&mut self, state: &mut ContextState, list: &LentList, buffers: &mut Vec<KeptBuffer>) {
+    pub unsafe fn lend(&mut self, state: &mut ContextState, list: &LentList, buffers: NonNull<Vec<KeptBuffer>>) {
         let data = match state.modules.get(self.callee.target.module) {
             Some(ModuleState::Bytecode { rodata, .. }) => &rodata[..],
             _ => &[],
@@ -261,6 +261,32 @@ impl ReadyCall {
         is_untouched
     }
 
+    /// Runs calls within these limits from here on.
+    ///
+    /// # Safety
+    /// The limits live until [`ReadyCall::end_limits`], or until this is dropped.
+    #[inline]
+    pub unsafe fn begin_limits(&mut self, limits: &Limits) {
+        // Steps that were not counted are none of those of the fuel.
+        self.machine.countdown = 0;
+        // SAFETY: the caller guarantees that they live as long as the machine has them.
+        self.machine.set_limits(unsafe { &*std::ptr::from_ref(limits) });
+    }
+
+    /// Gives the steps that were counted in advance back to the fuel of the limits.
+    #[inline]
+    pub fn give_back_fuel(&mut self) {
+        self.machine.release_steps();
+    }
+
+    /// Runs calls within the limits of the function again.
+    #[inline]
+    pub fn end_limits(&mut self) {
+        self.machine.release_steps();
+        // SAFETY: the callee has the limits, and is dropped last.
+        self.machine.set_limits(unsafe { &*Arc::as_ptr(&self.callee.limits) });
+    }
+
     /// Whether the last run has returned.
     pub fn returned(&self) -> bool {
         matches!(self.machine.exit, Some(Exit::Returned(_)))
@@ -282,7 +308,8 @@ impl ReadyCall {
         self.machine.frame.slots() == slots || self.machine.select_top().is_ok()
     }
 
-    /// Goes on after a run that has not returned. `_state` is that of the run.
+    /// Goes on after a run that has not returned. `_state` is that of the run, and `limits` are those that it began
+    /// with, with what its stack is charged from here on.
     ///
     /// # Errors
     /// As for a call.
@@ -291,6 +318,7 @@ impl ReadyCall {
         self: Box<Self>,
         callee: &'a Callee,
         _state: &mut ContextState,
+        (limits, charge): (&'a Limits, Charge),
         results: &mut R,
     ) -> Result<Step<R::Output, Suspended<'a>>> {
         // As a whole, so that the machine is dropped before what it refers to.
@@ -302,8 +330,9 @@ impl ReadyCall {
         };
         let ReadyCall { machine, stack, .. } = ready;
         drop(machine);
-        let (module_list, limits) = (&*callee.module_list, &*callee.limits);
-        let invocation = Invocation::suspended(module_list, callee.target, stack.into_call_stack(), limits);
+        let mut stack = stack.into_call_stack();
+        stack.set_charge(charge);
+        let invocation = Invocation::suspended(&*callee.module_list, callee.target, stack, limits);
         Ok(Step::Suspended(Box::new((invocation, poll))))
     }
 }

@@ -4,9 +4,11 @@
 //! [`Invocation`](super::invocation::Invocation), which is polled like any other.
 
 use std::marker::PhantomData;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::callee::Callee;
+use super::dispatcher::dispatch;
 use super::invocation::{Step, Suspended};
 use super::passed::PassedList;
 use super::ready_call::{CallState, ReadyCall};
@@ -16,7 +18,7 @@ use crate::interp::code::import_site::ImportTarget;
 use crate::interp::machine::bound_modules::ModuleList;
 use crate::interp::machine::context_state::ContextState;
 use crate::interp::machine::lent_references::{LendableObjects, LentList};
-use crate::limits::Limits;
+use crate::limits::{Charge, Limits};
 use crate::status::Result;
 use crate::{List, Obj, Value};
 
@@ -98,7 +100,7 @@ impl<P: PassedList, R: PassedList> TypedTarget<P, R> {
 }
 
 impl<P: PassedList + Clone> TypedTarget<P, ()> {
-    /// Calls the function again and again, as [`TypedTarget::call_ready`], until `next` returns false or a call is
+    /// Calls the function again and again, within limits or without any, until `next` returns false or a call is
     /// suspended, which is returned.
     ///
     /// `next` prepares the arguments of each call. It gets the list, which is one of them, if that may have been
@@ -111,14 +113,23 @@ impl<P: PassedList + Clone> TypedTarget<P, ()> {
     /// # Safety
     /// Nothing changes the list but these calls, and `next` if it gets it. The elements are forgotten if something else
     /// may have changed it. The objects are lent to calls of this function only.
-    pub unsafe fn call_each<A: AsRef<P>>(
-        &self,
+    pub unsafe fn call_each<'a, A: AsRef<P>>(
+        &'a self,
         state: &mut CallState,
+        limits: Option<&'a Limits>,
         lendable: &mut LendableObjects,
         arguments: &mut A,
         next: &mut impl FnMut(&mut A, Option<&Obj<List>>) -> Result<bool>,
-    ) -> Result<Option<Suspended<'_>>> {
+    ) -> Result<Option<Suspended<'a>>> {
         self.callee.make_ready(state)?;
+        // Where machine code is entered differently, calls are made one by one.
+        let is_entered_so = limits.is_none_or(|limits| dispatch(limits) == dispatch(&self.callee.limits));
+        // One stack is counted for all calls, and buffers that are counted are not kept for the calls after these.
+        let memory = limits.and_then(|limits| limits.memory.as_ref());
+        let mut charge = Charge::new(memory, self.callee.limits.stack_size() as u64, "a stack")?;
+        let mut counted = Vec::new();
+        let LendableObjects { buffers, .. } = &mut *lendable;
+        let buffers = NonNull::from(if memory.is_some() { &mut counted } else { buffers });
         // A call that is lent to again and again, and the list that is lent to it. What all these calls need is borrowed
         // once: a workgroup of a kernel computes a few elements, and each store that is left out counts.
         let mut lent: Option<(LentList, Box<ReadyCall>)> = None;
@@ -127,20 +138,26 @@ impl<P: PassedList + Clone> TypedTarget<P, ()> {
             let goes_on = next(arguments, changed);
             if !matches!(goes_on, Ok(true)) {
                 // The elements are known as long as calls leave them as they are.
-                if let Some((list, ready)) = lent {
+                if let Some((list, mut ready)) = lent {
+                    ready.end_limits();
                     (lendable.known, state.ready) = (Some(list), Some(ready));
                 }
                 return goes_on.map(|_| None);
             }
             if lent.is_none() {
                 lendable.look_at_elements();
-                let is_ready = |ready: &mut Box<ReadyCall>| ready.takes_lent() && ready.is_of(&self.callee);
+                let is_ready =
+                    |ready: &mut Box<ReadyCall>| is_entered_so && ready.takes_lent() && ready.is_of(&self.callee);
                 let list = lendable.known.take();
                 lent = list.and_then(|list| Some((list, state.ready.take_if(is_ready)?)));
                 if let Some((list, ready)) = &mut lent {
                     // SAFETY: this function has the state and the buffers for itself. The caller guarantees that
-                    // nothing changes the list but these calls; it is lent again after it may have been changed.
-                    unsafe { ready.lend(&mut state.context, list, &mut lendable.buffers) };
+                    // nothing changes the list but these calls; it is lent again after it may have been changed. The
+                    // limits outlive this function, which ends them before it gives the ready call back.
+                    unsafe {
+                        ready.lend(&mut state.context, list, buffers);
+                        limits.into_iter().for_each(|limits| ready.begin_limits(limits));
+                    }
                 }
             }
             // SAFETY: the call takes lent arguments, and has been lent to. The arguments are kept by their owner, and the
@@ -148,19 +165,26 @@ impl<P: PassedList + Clone> TypedTarget<P, ()> {
             if let Some((_, ready)) = &mut lent
                 && unsafe { ready.run_lent(arguments.as_ref()) }
             {
+                if limits.is_some() {
+                    // What counts calls takes from the same fuel.
+                    ready.give_back_fuel();
+                }
                 continue;
             }
-            let step = match lent.take() {
-                Some((_, ready)) if !ready.returned() => {
-                    ready.go_on(&self.callee, &mut state.context, &mut TypedResults::<()>::sink())?
+            let step = match (lent.take(), limits) {
+                (Some((_, ready)), _) if !ready.returned() => {
+                    let limits = (limits.unwrap_or(&self.callee.limits), std::mem::take(&mut charge));
+                    ready.go_on(&self.callee, &mut state.context, limits, &mut TypedResults::<()>::sink())?
                 }
-                Some((_, mut ready)) => {
+                (Some((_, mut ready)), _) => {
+                    ready.end_limits();
                     if ready.reset() {
                         state.ready = Some(ready);
                     }
                     continue;
                 }
-                None => self.call_ready(state, arguments.as_ref().clone())?,
+                (None, None) => self.call_ready(state, arguments.as_ref().clone())?,
+                (None, Some(limits)) => self.call(&mut state.context, arguments.as_ref().clone(), limits)?,
             };
             if let Step::Suspended(suspended) = step {
                 return Ok(Some(suspended));

@@ -263,6 +263,13 @@ impl CallStack {
 }
 
 impl CallStack {
+    /// Counts the stack as `charge` from here on.
+    pub fn set_charge(&mut self, charge: Charge) {
+        if let Some(stack) = &mut self.0 {
+            stack.charge = charge;
+        }
+    }
+
     /// The address of the stack, which stays until `from_raw` takes it back.
     pub fn into_raw(mut self) -> NonNull<Stack> {
         NonNull::from(Box::leak(self.0.take().unwrap_or_else(|| unreachable!("only dropping takes the stack"))))

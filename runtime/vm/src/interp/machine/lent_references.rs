@@ -10,6 +10,7 @@
 //! ([`LentReferences::keep`]). From then on the frame is like any other, until it is lent to again.
 
 use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
 
 use super::context_state::RodataSegment;
 use crate::bytecode::{Callee, VerifiedFunction};
@@ -161,12 +162,20 @@ impl LentReferences {
     pub fn prepare(
         &mut self,
         list: &LentList,
-        buffers: &mut Vec<KeptBuffer>,
+        buffers: NonNull<Vec<KeptBuffer>>,
         data: &[RodataSegment],
         slots: *mut u32,
         refs: u32,
     ) {
-        *self = LentReferences { list: *list, count: 0, refs, owned: 0, slots, buffers, data: data.as_ptr() };
+        *self = LentReferences {
+            list: *list,
+            count: 0,
+            refs,
+            owned: 0,
+            slots,
+            buffers: buffers.as_ptr(),
+            data: data.as_ptr(),
+        };
     }
 
     /// Lends what `prepare` has noted to its frame, whose reference registers are null or lent.
@@ -347,7 +356,7 @@ mod tests {
         let mut registers = stack.push(descriptor, true).unwrap();
         let (mut lent, mut buffers) = (LentReferences::NONE, Vec::new());
         let list = LentList { list: std::ptr::null(), elements: std::ptr::null(), count: 1 };
-        lent.prepare(&list, &mut buffers, &[], registers.slots(), REFS);
+        lent.prepare(&list, NonNull::from(&mut buffers), &[], registers.slots(), REFS);
         // SAFETY: the frame has so many references, and `ours` lives as long as what is lent.
         unsafe { lent.begin() };
         for index in LENT {

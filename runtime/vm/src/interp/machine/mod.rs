@@ -364,7 +364,7 @@ impl<'a> Machine<'a> {
 
     /// Gives the steps of the countdown back to the fuel, if that is counted, before the countdown ends.
     #[inline]
-    fn release_steps(&mut self) {
+    pub fn release_steps(&mut self) {
         if self.is_limited
             && let Some(fuel) = &self.limits.fuel
         {
