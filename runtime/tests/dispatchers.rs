@@ -109,7 +109,34 @@ fn all_dispatchers_agree() {
 }
 
 /// Programs that were compiled wrongly once, with what was wrong.
-const ONCE_WRONG: [(&str, &str); 3] = [
+const ONCE_WRONG: [(&str, &str); 4] = [
+    (
+        "vectors of a loop whose call is inlined checked for no room on the stack",
+        r#"
+vm.module @m version 0
+vm.export @f0
+vm.func @f0(%i0: i32, %i1: i32) -> (i32) {
+  %i82:83 = vm.const.i64 1
+  vm.br ^bb1(%r0->%r2, %R3->%r0, %R2->%r3)
+^bb1:
+  %i0 = vm.call @f1(%i4, %i2)
+  vm.buffer.store.f64 %i0:1, %r2, %i64:65
+  %i64:65 = vm.add.i64 %i64:65, %i82:83
+  %i84 = vm.cmp.lt.i64.s %i64:65, %i66:67
+  vm.cond_br %i84, ^bb1(), ^bb3(%i1->%i1, %i5->%i0, %i1->%i2, %R3->%r2, %r2->%r3)
+^bb2:
+  vm.br ^bb3()
+^bb3:
+  vm.return %i92
+}
+vm.func @f1(%i0: i32, %i1: i32) -> (i32) {
+  vm.return %i1
+}
+vm.func @f2(%i0: i32, %i1: i32) -> (i32) {
+  vm.return %i92
+}
+"#,
+    ),
     (
         "a loop that a later block enters brings its references in other registers than it expects",
         r#"

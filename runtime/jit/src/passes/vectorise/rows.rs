@@ -366,7 +366,12 @@ impl<'a> RowsBuilder<'a> {
     fn node(&mut self, id: NodeId, row: u64) -> Option<()> {
         let node = self.graph.node(id).clone();
         let copy = match node.kind {
-            Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::InRange | Kind::Elements(..) | Kind::UncountStep => {
+            Kind::IsBuffer(_)
+            | Kind::IsMutable(_)
+            | Kind::InRange
+            | Kind::HasRoom
+            | Kind::Elements(..)
+            | Kind::UncountStep => {
                 return Some(());
             }
             Kind::Base(_) => *self.initial_values.get(&id)?,

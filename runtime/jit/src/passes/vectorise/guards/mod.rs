@@ -135,7 +135,7 @@ impl<'a> Guards<'a> {
         let mut accesses: Vec<((Element, u8, BlockIndex), NodeId, bool)> = Vec::new();
         for (id, at) in nodes {
             match self.graph.node(id).kind {
-                Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::Base(_) => {
+                Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::HasRoom | Kind::Base(_) => {
                     self.initial(id)?;
                 }
                 Kind::InRange => {
@@ -481,7 +481,7 @@ impl<'a> Guards<'a> {
             let node = self.graph.node(id).clone();
             let computes = match node.kind {
                 Kind::Primitive(primitive, _) => primitive.effect() == Effect::Pure,
-                Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::Base(_) | Kind::Elements(..) => true,
+                Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::HasRoom | Kind::Base(_) | Kind::Elements(..) => true,
                 Kind::Low | Kind::High | Kind::Pair | Kind::Cast | Kind::Number => true,
                 _ => false,
             };

@@ -303,7 +303,12 @@ impl LoopBodyBuilder<'_, '_> {
         }
         let node = self.graph.node(id).clone();
         let value = match node.kind {
-            Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::InRange | Kind::Elements(..) | Kind::UncountStep => {
+            Kind::IsBuffer(_)
+            | Kind::IsMutable(_)
+            | Kind::InRange
+            | Kind::HasRoom
+            | Kind::Elements(..)
+            | Kind::UncountStep => {
                 return Some(());
             }
             Kind::Base(_) => Value::Scalar(*self.of.initial_values.get(&id)?),
