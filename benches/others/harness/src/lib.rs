@@ -1,4 +1,5 @@
-//! The harness of the comparisons: times the programs of `fixtures/bench`, or those of a file, on several runtimes, with the flags and the JSON of Google Benchmark that `benches/measure.py` uses.
+//! The harness of the comparisons: times the programs of `fixtures/bench`, or those of a file, on several runtimes,
+//! with the flags and the JSON of Google Benchmark that `benches/measure.py` uses.
 //!
 //! `COMMAND --function=fib --input=25 --benchmark_min_time=0.1s --benchmark_repetitions=3`; without
 //! `--benchmark_min_time` the command prints the result. `--module=FILE` names a file of the command's own kind; a

@@ -480,7 +480,7 @@ impl Session {
             self.attempt(output, Content::ClockCorrelations, None, &samples);
         }
         let lists = [
-            // What events name comes before them.
+            // First: events name them.
             (Content::CommandBuffers, &events.command_buffers),
             (Content::CommandOperations, &events.command_operations),
             (Content::QueueEvents, &events.queue),

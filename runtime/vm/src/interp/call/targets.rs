@@ -130,8 +130,8 @@ impl<P: PassedList + Clone> TypedTarget<P, ()> {
         let mut counted = Vec::new();
         let LendableObjects { buffers, .. } = &mut *lendable;
         let buffers = NonNull::from(if memory.is_some() { &mut counted } else { buffers });
-        // A call that is lent to again and again, and the list that is lent to it. What all these calls need is borrowed
-        // once: a workgroup of a kernel computes a few elements, and each store that is left out counts.
+        // A call that is lent to again and again, and the list that is lent to it. All that these calls need is
+        // borrowed once: a workgroup of a kernel computes a few elements, and each store that is left out counts.
         let mut lent: Option<(LentList, Box<ReadyCall>)> = None;
         loop {
             let changed = if lent.is_some() { None } else { lendable.changed() };
@@ -160,13 +160,13 @@ impl<P: PassedList + Clone> TypedTarget<P, ()> {
                     }
                 }
             }
-            // SAFETY: the call takes lent arguments, and has been lent to. The arguments are kept by their owner, and the
-            // list keeps its elements.
+            // SAFETY: the call takes lent arguments, and has been lent to. The arguments are kept by their owner, and
+            // the list keeps its elements.
             if let Some((_, ready)) = &mut lent
                 && unsafe { ready.run_lent(arguments.as_ref()) }
             {
                 if limits.is_some() {
-                    // What counts calls takes from the same fuel.
+                    // The counter of workgroups takes from the same fuel.
                     ready.give_back_fuel();
                 }
                 continue;
