@@ -1,7 +1,6 @@
 //! Contexts that run kernels ([`KernelContext`]): one for each thread that runs workgroups, with the objects of the
 //! kernels' arguments.
 
-use std::cell::Cell;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -161,30 +160,33 @@ impl KernelContext {
         let limits = started.as_ref().map(|started| &*started.limits);
         // A workgroup without loops checks no limits itself.
         let mut counter = limits.map(|limits| StepCounter::new(limits, LIMITS_INTERVAL));
-        // Counting and running workgroups stop at an error.
-        let (running, mut left) = (Cell::new(None), workgroups.range.end.saturating_sub(workgroups.range.start));
+        let end = workgroups.range.end.max(workgroups.range.start);
+        // A workgroup computes a few elements, so what is stored for each is what cannot be had otherwise: the one that
+        // fails is known by the number of those that are left.
+        let (mut left, mut is_counting) = (end - workgroups.range.start, false);
         let mut position = grid.position(workgroups.range.start);
         let bindings = &loan_guard.0.bindings[..count];
         // A kernel that kept the list may have passed it to another one, which changed it.
         if *listed != count || known != changes {
             list.forget_elements();
         }
-        let mut has_run = false;
+        let first = left;
         let next = |arguments: &mut KernelArguments, changed: Option<&Obj<List>>| {
-            *changes += u64::from(has_run && changed.is_some());
-            has_run = true;
+            if changed.is_some() && left != first {
+                *changes += 1;
+            }
             if left == 0 {
                 return Ok(false);
             }
             left -= 1;
             if let Some(counter) = &mut counter {
-                running.set(None);
+                is_counting = true;
                 counter.count()?;
+                is_counting = false;
             }
             // Each number by itself: what has just been written in parts is slow to read as a whole.
             let [x, y, z] = position;
             arguments.set_workgroup_id([x as i32, y as i32, z as i32]);
-            running.set(Some(position));
             position = grid.next(position);
             if let Some(list) = changed {
                 list.assign(bindings.iter().map(|loan| loan.object().as_ref()));
@@ -197,9 +199,10 @@ impl KernelContext {
         // That includes what a kernel has done before it failed.
         *changes += u64::from(list.changed().is_some());
         (*listed, *known) = (count, *changes);
-        called.map_err(|status| match running.get() {
-            Some(position) => in_workgroup(status, position),
-            None => status,
+        // Counting and running workgroups stop at an error.
+        called.map_err(|status| match left == first || is_counting {
+            true => status,
+            false => in_workgroup(status, grid.position(end - left - 1)),
         })?;
         drop(counter);
         *last_limits = started.map(|started| started.limits);

@@ -22,7 +22,7 @@ pub trait Passed: Sized {
     #[doc(hidden)]
     const NAME: &'static str;
 
-    /// Writes it to a register of a new frame.
+    /// Writes it to a register of a new frame, whose references are null.
     #[doc(hidden)]
     fn store(self, frame: &mut Registers, register: usize);
 
@@ -73,7 +73,7 @@ macro_rules! references {
 
             #[inline(always)]
             fn store(self, frame: &mut Registers, register: usize) {
-                frame.assign(register, $into(self));
+                frame.set_null(register, $into(self));
             }
 
             #[inline(always)]

@@ -190,6 +190,12 @@ impl ReadyCall {
     pub fn run(&mut self, state: &mut ContextState) -> Option<ListId> {
         // The machine uses the state in this call and in `go_on` only.
         self.take(state);
+        self.enter()
+    }
+
+    /// Runs the function with the state that has been taken.
+    #[inline(always)]
+    fn enter(&mut self) -> Option<ListId> {
         // SAFETY: the entry is that of the function whose frame is the only one on the stack.
         unsafe { self.machine.enter_function(&self.entry, self.frame) };
         match self.machine.exit {
@@ -198,49 +204,55 @@ impl ReadyCall {
         }
     }
 
-    /// True if `run_lent` may be called.
+    /// True if `lend` may be called.
     #[inline(always)]
     pub fn takes_lent(&self) -> bool {
         self.takes_lent
     }
 
-    /// As `run`, with arguments that are lent together with a list, and with buffers for its allocations. True if the
-    /// function has returned and the runtime has done nothing for it, so the call is ready again. Otherwise the frame
-    /// has references of its own, as after `run`: see [`ReadyCall::returned`].
+    /// Borrows the state and a list for calls of [`ReadyCall::run_lent`], with buffers for the allocations of the
+    /// function.
     ///
     /// # Safety
-    /// The call is ready and takes lent arguments. They and the elements of the list live, and only the program changes
-    /// the list.
+    /// The call takes lent arguments. The state, the elements of the list and the buffers live until the last of these
+    /// calls has ended, and nothing else uses them; only the program changes the list.
     #[inline(always)]
-    pub unsafe fn run_lent<P: PassedList>(
-        &mut self,
-        state: &mut ContextState,
-        params: &P,
-        list: &LentList,
-        buffers: &mut Vec<KeptBuffer>,
-    ) -> bool {
+    pub unsafe fn lend(&mut self, state: &mut ContextState, list: &LentList, buffers: &mut Vec<KeptBuffer>) {
+        let data = match state.modules.get(self.callee.target.module) {
+            Some(ModuleState::Bytecode { rodata, .. }) => &rodata[..],
+            _ => &[],
+        };
+        self.machine.lent.prepare(list, buffers, data, self.frame.slots(), self.first.descriptor.refs);
+        self.take(state);
+    }
+
+    /// As `run`, with arguments that are lent together with the list of [`ReadyCall::lend`]. True if the function has
+    /// returned and the runtime has done nothing for it, so the call is ready again. Otherwise the frame has references
+    /// of its own, as after `run`: see [`ReadyCall::returned`].
+    ///
+    /// # Safety
+    /// The call is ready, and `lend` was called, after which only calls of this function have run. The arguments live.
+    #[inline(always)]
+    pub unsafe fn run_lent<P: PassedList>(&mut self, params: &P) -> bool {
         /// Lets the frame own its references if handlers unwind.
         struct Running<'a>(&'a mut ReadyCall);
 
         impl Drop for Running<'_> {
+            #[inline(always)]
             fn drop(&mut self) {
                 self.0.machine.lent.keep();
             }
         }
 
-        let (mut frame, refs) = (self.frame, self.first.descriptor.refs);
-        let data = match state.modules.get(self.callee.target.module) {
-            Some(ModuleState::Bytecode { rodata, .. }) => &rodata[..],
-            _ => &[],
-        };
+        let mut frame = self.frame;
         // SAFETY: the registers are null. These copies are not counted; either `end` forgets them, or `keep` counts
         // them.
         unsafe { params.lend(&mut frame) };
         // SAFETY: the entry is machine code of a function to which references may be lent. The rest is the caller's
         // promise.
-        unsafe { self.machine.lent.begin(list, buffers, data, frame.slots(), refs) };
+        unsafe { self.machine.lent.begin() };
         let running = Running(self);
-        let has_returned = running.0.run(state).is_some();
+        let has_returned = running.0.enter().is_some();
         let is_untouched = has_returned && running.0.machine.lent.end();
         drop(running);
         if is_untouched {

@@ -15,7 +15,7 @@ use crate::convention::Kind;
 use crate::interp::code::import_site::ImportTarget;
 use crate::interp::machine::bound_modules::ModuleList;
 use crate::interp::machine::context_state::ContextState;
-use crate::interp::machine::lent_references::{KeptBuffer, LendableObjects, LentList};
+use crate::interp::machine::lent_references::{LendableObjects, LentList};
 use crate::limits::Limits;
 use crate::status::Result;
 use crate::{List, Obj, Value};
@@ -119,48 +119,53 @@ impl<P: PassedList + Clone> TypedTarget<P, ()> {
         next: &mut impl FnMut(&mut A, Option<&Obj<List>>) -> Result<bool>,
     ) -> Result<Option<Suspended<'_>>> {
         self.callee.make_ready(state)?;
-        while next(arguments, lendable.changed())? {
-            lendable.look_at_elements();
-            // They are known again only if the call leaves them as they are.
-            let lent = lendable.known.take();
-            // SAFETY: the caller guarantees that nothing changes the list but these calls; the list is lent again after
-            // it may have been changed.
-            match unsafe { self.call_lent(state, arguments.as_ref(), lent.as_ref(), &mut lendable.buffers) }? {
-                None => lendable.known = lent,
-                Some(Step::Done(())) => {}
-                Some(Step::Suspended(suspended)) => return Ok(Some(suspended)),
+        // A call that is lent to again and again, and the list that is lent to it. All that these calls need is
+        // borrowed once: a workgroup of a kernel computes a few elements, and each store that is left out counts.
+        let mut lent: Option<(LentList, Box<ReadyCall>)> = None;
+        loop {
+            let changed = if lent.is_some() { None } else { lendable.changed() };
+            let goes_on = next(arguments, changed);
+            if !matches!(goes_on, Ok(true)) {
+                // The elements are known as long as calls leave them as they are.
+                if let Some((list, ready)) = lent {
+                    (lendable.known, state.ready) = (Some(list), Some(ready));
+                }
+                return goes_on.map(|_| None);
+            }
+            if lent.is_none() {
+                lendable.look_at_elements();
+                let is_ready = |ready: &mut Box<ReadyCall>| ready.takes_lent() && ready.is_of(&self.callee);
+                let list = lendable.known.take();
+                lent = list.and_then(|list| Some((list, state.ready.take_if(is_ready)?)));
+                if let Some((list, ready)) = &mut lent {
+                    // SAFETY: this function has the state and the buffers for itself. The caller guarantees that
+                    // nothing changes the list but these calls; it is lent again after it may have been changed.
+                    unsafe { ready.lend(&mut state.context, list, &mut lendable.buffers) };
+                }
+            }
+            if let Some((_, ready)) = &mut lent
+                // SAFETY: the call takes lent arguments, and has been lent to. The arguments are kept by their owner,
+                // and the list keeps its elements.
+                && unsafe { ready.run_lent(arguments.as_ref()) }
+            {
+                continue;
+            }
+            let step = match lent.take() {
+                Some((_, ready)) if !ready.returned() => {
+                    ready.go_on(&self.callee, &mut state.context, &mut TypedResults::<()>::sink())?
+                }
+                Some((_, mut ready)) => {
+                    if ready.reset() {
+                        state.ready = Some(ready);
+                    }
+                    continue;
+                }
+                None => self.call_ready(state, arguments.as_ref().clone())?,
+            };
+            if let Step::Suspended(suspended) = step {
+                return Ok(Some(suspended));
             }
         }
-        Ok(None)
-    }
-
-    /// As [`TypedTarget::call_ready`], with arguments that are lent together with a list. None if the function has
-    /// returned, and has left the list as it was.
-    ///
-    /// # Safety
-    /// The list is one of the arguments, and nothing has changed it since `lent` was made.
-    #[inline]
-    unsafe fn call_lent(
-        &self,
-        state: &mut CallState,
-        params: &P,
-        lent: Option<&LentList>,
-        buffers: &mut Vec<KeptBuffer>,
-    ) -> Result<Option<Step<(), Suspended<'_>>>> {
-        let is_ready = |ready: &mut Box<ReadyCall>| ready.takes_lent() && ready.is_of(&self.callee);
-        let Some((lent, mut ready)) = lent.and_then(|lent| Some((lent, state.ready.take_if(is_ready)?))) else {
-            return self.call_ready(state, params.clone()).map(Some);
-        };
-        // SAFETY: the caller guarantees that the list is one of the arguments and has not changed. `params` keep the
-        // arguments, and the list its elements.
-        let is_untouched = unsafe { ready.run_lent(&mut state.context, params, lent, buffers) };
-        if !is_untouched && !ready.returned() {
-            return ready.go_on(&self.callee, &mut state.context, &mut TypedResults::<()>::sink()).map(Some);
-        }
-        if is_untouched || ready.reset() {
-            state.ready = Some(ready);
-        }
-        Ok((!is_untouched).then_some(Step::Done(())))
     }
 }
 

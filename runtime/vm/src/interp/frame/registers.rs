@@ -149,6 +149,16 @@ impl Registers {
         drop(old);
     }
 
+    /// Puts a reference into a register that is null: nothing is released.
+    #[inline(always)]
+    pub fn set_null(&mut self, index: usize, value: Option<Ref>) {
+        let register = self.reference_mut(index);
+        debug_assert!(register.is_none(), "references of new frames are null");
+        // SAFETY: the register is a valid place. What is overwritten without being dropped is null; a reference would
+        // only be lost.
+        unsafe { std::ptr::write(register, value) };
+    }
+
     /// The value in a register: a reference is moved out if the register has the MOVE bit.
     #[inline]
     pub fn value(&mut self, kind: Kind, source: AnyReg) -> Value {

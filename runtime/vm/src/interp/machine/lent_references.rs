@@ -155,14 +155,10 @@ impl LentReferences {
         data: std::ptr::null(),
     };
 
-    /// Lends a list, buffers for allocations, and the data of the module to a frame whose reference registers are null
-    /// or lent.
-    ///
-    /// # Safety
-    /// The frame has these slots and so many references. Until nothing is lent, only machine code uses it, all objects
-    /// that are lent live, the list is not changed, and nothing else uses `buffers`.
+    /// Notes what [`LentReferences::begin`] lends: a list, buffers for allocations, and the data of the module, to a
+    /// frame with these slots and so many references.
     #[inline(always)]
-    pub unsafe fn begin(
+    pub fn prepare(
         &mut self,
         list: &LentList,
         buffers: &mut Vec<KeptBuffer>,
@@ -170,8 +166,18 @@ impl LentReferences {
         slots: *mut u32,
         refs: u32,
     ) {
-        let (count, data) = (list.count, data.as_ptr());
-        *self = LentReferences { list: *list, count, refs, owned: 0, slots, buffers, data };
+        *self = LentReferences { list: *list, count: 0, refs, owned: 0, slots, buffers, data: data.as_ptr() };
+    }
+
+    /// Lends what `prepare` has noted to its frame, whose reference registers are null or lent.
+    ///
+    /// # Safety
+    /// The frame has what `prepare` got. Until nothing is lent, only machine code uses it, all objects that are lent
+    /// live, the list is not changed, and nothing else uses the buffers.
+    #[inline(always)]
+    pub unsafe fn begin(&mut self) {
+        debug_assert_eq!(self.owned, 0, "what the frame owned has been released, or is counted");
+        self.count = self.list.count;
     }
 
     /// Makes the references of the frame null, if they are still lent.
@@ -185,11 +191,13 @@ impl LentReferences {
             // SAFETY: `begin` got a frame with so many references, which are before its header. They are not counted
             // yet.
             unsafe {
-                let header = header_of(self.slots).cast::<Option<Ref>>();
-                for index in 1..=self.refs as usize {
+                let mut reference = header_of(self.slots).cast::<Option<Ref>>();
+                let first = reference.sub(self.refs as usize);
+                while reference != first {
+                    reference = reference.sub(1);
                     // Not by a function that fills memory: the next call loads what it may store by a mask, which is
                     // slow.
-                    header.sub(index).write_volatile(None);
+                    reference.write_volatile(None);
                 }
             }
             self.count = 0;
@@ -339,8 +347,9 @@ mod tests {
         let mut registers = stack.push(descriptor, true).unwrap();
         let (mut lent, mut buffers) = (LentReferences::NONE, Vec::new());
         let list = LentList { list: std::ptr::null(), elements: std::ptr::null(), count: 1 };
+        lent.prepare(&list, &mut buffers, &[], registers.slots(), REFS);
         // SAFETY: the frame has so many references, and `ours` lives as long as what is lent.
-        unsafe { lent.begin(&list, &mut buffers, &[], registers.slots(), REFS) };
+        unsafe { lent.begin() };
         for index in LENT {
             // SAFETY: the copy is lent, so it is never released.
             *registers.reference_mut(index) = Some(unsafe { std::ptr::read(&raw const ours) });
