@@ -12,7 +12,7 @@ use vireo::vm::{Buffer, Context, Function, Module, Obj, Value};
 use super::bytes::{self, has_byte_lanes};
 use super::has_lanes;
 use super::moves::moves;
-use super::pressure::pressure;
+use super::pressure::{pressure, wide_pressure};
 use super::products::product;
 use super::program::{LENGTH, Random, product_of_strides, program};
 use super::short_rows::short_rows;
@@ -230,6 +230,7 @@ fn random_nests_of_narrow_elements_leave_memory_as_the_interpreter_does() {
 fn random_loops_of_many_values_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
     run(|random, _| pressure(random), number("VIREO_FIRST", 0), nests(300));
+    run(|random, _| wide_pressure(random), number("VIREO_FIRST", 0), nests(300));
 }
 
 #[test]
@@ -333,6 +334,7 @@ fn many_random_nests_have_wide_lanes() {
     let strides = with_wide_lanes(|random, wide| widened(&product_of_strides(random), Some(wide)), 40);
     let moved = with_wide_lanes(|random, wide| widened(&moves(random), Some(wide)), 40);
     let others = with_wide_lanes(|random, wide| widened(&program(random, None, None), Some(wide)), 40);
-    let all = [products, strides, moved, others];
+    let divided = with_wide_lanes(|random, _| wide_pressure(random), 40);
+    let all = [products, strides, moved, others, divided];
     assert!(all.iter().all(|count| *count >= 5), "only {all:?} of forty programs");
 }

@@ -6,6 +6,8 @@
     reason = "C compilers pass these types in registers where the processor has them, and so does this one for functions with the feature"
 )]
 
+mod x16;
+
 use std::arch::is_x86_feature_detected;
 use std::arch::x86_64::*;
 use std::ops::{Add, Div, Mul, Sub};
@@ -377,54 +379,4 @@ macro_rules! functions {
 functions! {
     x8: "avx2", false;
     x8_fused: "avx2,fma", true;
-}
-
-macro_rules! sixteen {
-    (decided: $($name:ident),*) => {$(
-        /// # Safety
-        /// The processor has AVX-512F.
-        #[target_feature(enable = "avx512f")]
-        pub(super) unsafe extern "sysv64" fn $name(vector: __m512) -> __m512 {
-            // SAFETY: a vector has the bits of its lanes.
-            let operands: [f32; 16] = unsafe { std::mem::transmute(vector) };
-            let (mut lanes, mut least) = ([0f32; 16], [0f32; 16]);
-            for lane in 0..16 {
-                let value = scalar::$name(f64::from(operands[lane]));
-                let doubt = value * scalar::DOUBT;
-                (lanes[lane], least[lane]) = ((value + doubt) as f32, (value - doubt) as f32);
-            }
-            // SAFETY: a vector has the bits of its lanes.
-            let vectors: [__m512; 2] = unsafe {
-                [std::mem::transmute::<[f32; 16], __m512>(lanes), std::mem::transmute::<[f32; 16], __m512>(least)]
-            };
-            let open = _mm512_cmp_ps_mask::<_CMP_NEQ_UQ>(vectors[0], vectors[1]);
-            if open != 0 {
-                decide(&mut lanes, &operands, open.into(), one::$name);
-            }
-            // SAFETY: a vector has the bits of its lanes.
-            unsafe { std::mem::transmute(lanes) }
-        }
-    )*};
-    ($($name:ident),*) => {$(
-        /// # Safety
-        /// The processor has AVX-512F.
-        #[target_feature(enable = "avx512f")]
-        pub(super) unsafe extern "sysv64" fn $name(vector: __m512) -> __m512 {
-            // SAFETY: a vector has the bits of its lanes.
-            let mut lanes: [f32; 16] = unsafe { std::mem::transmute(vector) };
-            for lane in &mut lanes {
-                *lane = scalar::$name(f64::from(*lane)) as f32;
-            }
-            // SAFETY: a vector has the bits of its lanes.
-            unsafe { std::mem::transmute(lanes) }
-        }
-    )*};
-}
-
-/// 16 lanes, with AVX-512F. The compiler makes vectors of the loops.
-mod x16 {
-    use super::{__m512, _CMP_NEQ_UQ, _mm512_cmp_ps_mask, decide, one, scalar};
-
-    sixteen! { exp, log, tanh, erf }
-    sixteen! { decided: sin, cos, exp2, expm1, log1p, log2 }
 }

@@ -226,10 +226,14 @@ impl Shapes {
                     }
                     return Some(None);
                 }
-                // Guards check the divisor, so it has to be known before the loop.
                 Effect::Trap => {
-                    let can_divide = lanes::division(primitive, of).is_some() && shapes[0] == Shape::Varying;
-                    if !can_divide || !stays(graph, &self.defined, node.args[1]) {
+                    let division = lanes::division(primitive, of).filter(|_| shapes[0] == Shape::Varying)?;
+                    let divides = match graph.constant(node.args[1]) {
+                        Some(divisor) if of == Scalar::I64 => lanes::can_divide_wide(divisor, division.signed),
+                        // Guards check the divisor, so it has to be known before the loop.
+                        _ => of == Scalar::I32 && stays(graph, &self.defined, node.args[1]),
+                    };
+                    if !divides {
                         return None;
                     }
                     Shape::Varying

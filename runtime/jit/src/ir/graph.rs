@@ -82,6 +82,8 @@ pub(crate) enum Kind {
     UncountStep,
     /// A primitive in each lane.
     Lanes(Primitive, Scalar),
+    /// A shift of each lane, of this type, by a constant amount that is below its bits.
+    ShiftLanes(Primitive, Scalar, u8),
     /// A function in each lane, which the next node calls, for its own vector and for this one
     /// (`passes/call_pairing.rs`).
     FirstOfPair(Primitive, Scalar),
@@ -93,6 +95,8 @@ pub(crate) enum Kind {
     /// The quotients of the lanes of `i32` and a constant, toward zero: the upper halves of the products with the
     /// second operand, which has the constant's multiplier in all lanes, and what has to be done to these.
     ConstantQuotients(ConstantDivision),
+    /// The products, of 64 bits, of the lower halves of both operands' lanes of 64 bits, without signs.
+    LowProducts,
     /// The same value in each lane; of eight or sixteen lanes half as many if it is an `f64`.
     Splat,
     /// Truth values in lanes as 0 or 1.

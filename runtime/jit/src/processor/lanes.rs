@@ -2,7 +2,7 @@
 //! gathers; and which divisions. The shape analysis asks it.
 
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::types::{Effect, Lanes, Scalar};
+use crate::ir::types::{Effect, Lanes, Scalar, Width};
 
 /// Whether a vector can be loaded from consecutive elements, or stored there.
 pub(crate) fn can_access(primitive: Primitive) -> bool {
@@ -20,7 +20,8 @@ pub(crate) struct Division {
     pub remainder: bool,
 }
 
-/// The division that a primitive is, if vectors can be divided by one divisor so.
+/// The division that a primitive is, if vectors can be divided so: of 32 bits by one divisor, of 64 by a constant
+/// ([`can_divide_wide`]).
 pub(crate) fn division(primitive: Primitive, of: Scalar) -> Option<Division> {
     let (signed, remainder) = match primitive {
         Primitive::CheckedDivS => (true, false),
@@ -29,7 +30,20 @@ pub(crate) fn division(primitive: Primitive, of: Scalar) -> Option<Division> {
         Primitive::CheckedRemU => (false, true),
         _ => return None,
     };
-    (of == Scalar::I32).then_some(Division { signed, remainder })
+    (!of.is_float()).then_some(Division { signed, remainder })
+}
+
+/// Whether lanes of 64 bits can be divided by a constant: none by which a division may trap, nor one of more than 63
+/// bits, or the negative of that.
+pub(crate) fn can_divide_wide(divisor: u64, signed: bool) -> bool {
+    let magnitude = if signed { (divisor as i64).unsigned_abs() } else { divisor };
+    (2..1 << 63).contains(&magnitude)
+}
+
+/// Whether lanes can be shifted by a constant.
+pub(crate) fn can_shift(primitive: Primitive, of: Scalar, width: Width) -> bool {
+    let has_width = if of.is_wide() { width == Width::Four } else { !width.has_bytes() };
+    has_width && !of.is_float() && matches!(primitive, Primitive::Shl | Primitive::ShrS | Primitive::ShrU)
 }
 
 /// Whether a vector can be made of bytes that are this far apart.

@@ -400,6 +400,8 @@ impl<'g> Checker<'g> {
             | Kind::FirstOfPair(..)
             | Kind::Quotients { .. }
             | Kind::ConstantQuotients(_)
+            | Kind::LowProducts
+            | Kind::ShiftLanes(..)
             | Kind::Splat
             | Kind::LaneNumbers
             | Kind::Extract(_)

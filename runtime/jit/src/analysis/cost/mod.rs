@@ -47,6 +47,8 @@ const INTEGER_DIVISION: u64 = 24;
 const WIDE_DIVISION: u64 = 40;
 /// A division of lanes by one number: a multiplication and corrections, or a conversion to floats.
 const VECTOR_DIVISION: u64 = 12;
+/// Such a division of lanes of 64 bits: four multiplications for the upper half of a product.
+const WIDE_VECTOR_DIVISION: u64 = 22;
 /// An element that is gathered, or that is loaded alone and put into a vector.
 const GATHERED: u64 = 3;
 /// Every other element of two vectors.
@@ -307,7 +309,7 @@ fn issued(graph: &Graph, id: NodeId) -> (u64, u64) {
     };
     match primitive.effect() {
         Effect::Call => (CALL, VECTOR_CALL),
-        Effect::Trap if of == Scalar::I64 => (WIDE_DIVISION, VECTOR_DIVISION),
+        Effect::Trap if of == Scalar::I64 => (WIDE_DIVISION, WIDE_VECTOR_DIVISION),
         Effect::Trap => (INTEGER_DIVISION, VECTOR_DIVISION),
         Effect::Pure if of == Scalar::I64 && primitive.linear().is_some() => (0, 1),
         Effect::Pure if matches!(primitive, Primitive::Fdiv | Primitive::Fsqrt) => (FLOAT_DIVISION, FLOAT_DIVISION),

@@ -28,6 +28,7 @@ use crate::ir::graph::{
 };
 use crate::ir::per_block::PerBlock;
 use crate::ir::types::{Effect, Scalar, Ty, Width};
+use crate::processor::lanes::can_shift;
 pub(crate) use problem::Problem;
 use problem::problem;
 
@@ -496,6 +497,11 @@ impl<'a> Checker<'a> {
                 };
                 is_computed && same && have_sizes(primitive, of) && all.len() == primitive.operands(of).count()
             }
+            Kind::ShiftLanes(primitive, of, amount) => {
+                let bits = if of.is_wide() { 64 } else { 32 };
+                let has_width = node.width().is_some_and(|width| can_shift(primitive, of, width));
+                all == [node.ty] && matches!(node.ty, Ty::Lanes(own, _) if own == of) && has_width && amount < bits
+            }
             Kind::Number => node.ty == i32 && all == [Ty::Truth],
             Kind::Low | Kind::High => node.ty == i32 && all == [i64],
             Kind::Pair => node.ty == i64 && all == [i32, i32],
@@ -518,6 +524,7 @@ impl<'a> Checker<'a> {
             Kind::ConstantQuotients(_) => {
                 matches!(node.ty, Ty::Lanes(Scalar::I32, Width::Four | Width::Eight)) && all == [node.ty, node.ty]
             }
+            Kind::LowProducts => node.ty == Ty::Lanes(Scalar::I64, Width::Four) && all == [node.ty, node.ty],
             Kind::LaneNumbers => is_lanes(node.ty) && all.len() == 1 && is_lanes(all[0]),
             Kind::Multiples(_) => is_lanes(node.ty) && all.is_empty(),
             Kind::Extract(_) | Kind::SumLanes => matches!(node.ty, Ty::Scalar(_)) && all.len() == 1 && is_lanes(all[0]),

@@ -180,9 +180,11 @@ kinds! {
     "count_steps" CountSteps;
     "uncount_step" UncountStep;
     "lanes" Lanes(primitive, of);
+    "shift_lanes" ShiftLanes(primitive, of, amount);
     "first_of_pair" FirstOfPair(primitive, of);
     "quotients" Quotients { signed };
     "constant_quotients" ConstantQuotients(division);
+    "low_products" LowProducts;
     "splat" Splat;
     "lane_numbers" LaneNumbers;
     "extract" Extract(lane);

@@ -5,21 +5,13 @@ use dynasmrt::{DynasmApi, dynasm};
 use super::super::lower::{Src, lanes};
 use super::emitter::Emitter;
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{Kind, Node, NodeId};
-use crate::ir::types::{Scalar, Width};
+use crate::ir::graph::{Kind, NodeId};
+use crate::ir::types::Width;
 use crate::math::vector::VectorFunction;
 use crate::processor::registers::{VECTOR_LOADED, VECTOR_SCRATCH};
 use crate::regalloc::Location;
 
 impl Emitter<'_> {
-    /// By how much a node shifts lanes of 32 bits, if that is a constant and an instruction has it.
-    fn constant_shift(&self, node: &Node, width: Width) -> Option<u64> {
-        let Kind::Lanes(primitive, Scalar::I32) = node.kind else { return None };
-        let amount = self.graph.node(*node.args.get(1).filter(|_| lanes::can_shift(primitive, width))?);
-        let of_all = *amount.args.first().filter(|_| amount.kind == Kind::Splat)?;
-        self.graph.constant(of_all)
-    }
-
     pub(super) fn lanes(&mut self, id: NodeId, target: u8) {
         let node = self.graph.node(id).clone();
         // A node whose value is no vector has a vector operand.
@@ -30,17 +22,16 @@ impl Emitter<'_> {
                 if let Some(first) = self.first_of_pair.take() {
                     return self.call_pair(primitive, width, first, id);
                 }
-                if let Some(amount) = self.constant_shift(&node, width) {
-                    let source = self.operand(node.args[0], 0);
-                    lanes::shift(&mut self.asm, width, primitive, target, source, amount);
-                } else {
-                    let sources: Vec<u8> =
-                        node.args.iter().enumerate().map(|(index, arg)| self.operand(*arg, index)).collect();
-                    match lanes::called(primitive, width) {
-                        Some(function) => self.call_lanes(function, width, target, sources[0]),
-                        None => lanes::value(&mut self.asm, width, (primitive, of), target, &sources),
-                    }
+                let sources: Vec<u8> =
+                    node.args.iter().enumerate().map(|(index, arg)| self.operand(*arg, index)).collect();
+                match lanes::called(primitive, width) {
+                    Some(function) => self.call_lanes(function, width, target, sources[0]),
+                    None => lanes::value(&mut self.asm, width, (primitive, of), target, &sources),
                 }
+            }
+            Kind::ShiftLanes(primitive, of, amount) => {
+                let source = self.operand(node.args[0], 0);
+                lanes::shift(&mut self.asm, width, (primitive, of), target, source, amount);
             }
             Kind::Splat => {
                 let (source, of) = (self.operand(node.args[0], 0), self.of(node.args[0]));
@@ -55,6 +46,10 @@ impl Emitter<'_> {
                 let (number, multiplier) = (self.operand(node.args[0], 0), self.operand(node.args[1], 1));
                 // As above.
                 lanes::constant_quotients(&mut self.asm, width, target, number, multiplier, VECTOR_LOADED[2], division);
+            }
+            Kind::LowProducts => {
+                let (a, b) = (self.operand(node.args[0], 0), self.operand(node.args[1], 1));
+                lanes::low_products(&mut self.asm, target, a, b);
             }
             Kind::LaneNumbers => {
                 let source = self.operand(node.args[0], 0);

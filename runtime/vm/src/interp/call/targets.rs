@@ -160,9 +160,9 @@ impl<P: PassedList + Clone> TypedTarget<P, ()> {
                     }
                 }
             }
-            // SAFETY: the call takes lent arguments, and has been lent to. The arguments are kept by their owner, and
-            // the list keeps its elements.
             if let Some((_, ready)) = &mut lent
+                // SAFETY: the call takes lent arguments, and has been lent to. The arguments are kept by their owner,
+                // and the list keeps its elements.
                 && unsafe { ready.run_lent(arguments.as_ref()) }
             {
                 if limits.is_some() {

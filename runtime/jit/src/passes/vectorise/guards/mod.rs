@@ -142,6 +142,8 @@ impl<'a> Guards<'a> {
                     let args = self.graph.node(id).args.clone();
                     self.in_range((args[0], args[1]), at)?;
                 }
+                // Divisors of 64 bits are constants by which no division traps.
+                Kind::Primitive(primitive, Scalar::I64) if primitive.effect() == Effect::Trap => {}
                 Kind::Primitive(primitive, of) if primitive.effect() == Effect::Trap => {
                     let division = lanes::division(primitive, of)?;
                     self.divisor(self.graph.node(id).args[1], division, at)?;

@@ -69,9 +69,7 @@ impl LoopBodyBuilder<'_, '_> {
     fn even_elements(&mut self) -> NodeId {
         let of_lanes = self.of.lanes_of(Scalar::I32);
         let even = self.add(Kind::Multiples(2), of_lanes, &[]);
-        let four = self.graph.add_constant(Scalar::I32, 4);
-        let four = self.add(Kind::Splat, of_lanes, &[four]);
-        let of_second = self.lanes(Primitive::ShrU, &[even, four]);
+        let of_second = self.shifted(Primitive::ShrU, Scalar::I32, even, 4);
         self.lanes(Primitive::WrappingAdd, &[even, of_second])
     }
 

@@ -65,24 +65,36 @@ impl LoopBodyBuilder<'_, '_> {
 
     /// Divides the vectors of the first operand of a node by two to a power, or by the negative of that.
     fn divide_by_power(&mut self, node: &Node, power: Power, division: Division) -> Option<Value> {
+        let lower = (1 << power.exponent) - 1;
         let mut all = SmallVec::new();
         for number in 0..self.of.factor.vectors {
             let dividend = self.vector(node.args[0], number)?;
+            if division.remainder && !division.signed {
+                let lower = self.splat_of(lower);
+                all.push(self.lanes(Primitive::And, &[dividend, lower]));
+                continue;
+            }
             let mut value = dividend;
             for step in power.steps(division.signed) {
                 value = match step {
-                    Step::Shift(primitive, amount) => {
-                        let amount = self.splat_of(amount);
-                        self.lanes(primitive, &[value, amount])
-                    }
+                    Step::Shift(primitive, amount) => self.shifted(primitive, Scalar::I32, value, amount),
                     Step::AddDividend => self.lanes(Primitive::WrappingAdd, &[value, dividend]),
                     Step::Negate => {
                         let zero = self.splat_of(0);
                         self.lanes(Primitive::WrappingSub, &[zero, value])
                     }
                 };
+                if division.remainder && matches!(step, Step::AddDividend) {
+                    break;
+                }
             }
-            all.push(if division.remainder { self.remainder(node, number, value)? } else { value });
+            if division.remainder {
+                // Without its lower bits, that is the multiple of the divisor that the remainder is beyond.
+                let upper = self.splat_of(!lower);
+                let multiple = self.lanes(Primitive::And, &[value, upper]);
+                value = self.lanes(Primitive::WrappingSub, &[dividend, multiple]);
+            }
+            all.push(value);
         }
         Some(Value::Vectors(all))
     }

@@ -8,6 +8,7 @@ mod inner_loop;
 pub(super) mod mask;
 mod sequential;
 pub(super) mod transposition;
+mod wide_division;
 
 use smallvec::SmallVec;
 
@@ -15,7 +16,7 @@ use crate::analysis::carried::Carried;
 use crate::analysis::loop_nest::Item;
 use crate::analysis::shapes::{Element, Role, Shape, access, load_and_store};
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, Graph, Kind, NodeId, Nodes, Terminator};
+use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, Graph, Kind, Node, NodeId, Nodes, Terminator};
 use crate::ir::hash::{self, Table};
 use crate::ir::types::{Effect, Lanes, Scalar, Ty, Width};
 use crate::processor::lanes;
@@ -336,13 +337,22 @@ impl LoopBodyBuilder<'_, '_> {
                 Value::Vectors(all)
             }
             Kind::Primitive(primitive, of) if primitive.effect() == Effect::Trap => {
-                self.divide(&node, lanes::division(primitive, of)?)?
+                let division = lanes::division(primitive, of)?;
+                if of == Scalar::I64 { self.divide_wide(&node, division)? } else { self.divide(&node, division)? }
             }
             Kind::Primitive(primitive, of) => {
                 let primitive = match &shapes.bytes {
                     Some(bytes) if self.of.factor.width.has_bytes() => bytes.primitive(self.graph, id)?,
                     _ => primitive,
                 };
+                if let Some(by) = self.constant_shift(&node, primitive, of) {
+                    let all = (0..self.of.factor.vectors).map(|number| {
+                        self.vector(node.args[0], number).map(|value| self.shifted(primitive, of, value, by))
+                    });
+                    let all = all.collect::<Option<_>>()?;
+                    self.values.insert(id, Value::Vectors(all));
+                    return Some(());
+                }
                 let mut all = SmallVec::new();
                 for number in 0..self.of.factor.vectors {
                     let mut args: SmallVec<[NodeId; 3]> = SmallVec::new();
@@ -415,6 +425,20 @@ impl LoopBodyBuilder<'_, '_> {
             return self.graph.add_node(self.block, kind, ty, &[first, by]);
         }
         self.graph.add_node(self.block, kind, ty, args)
+    }
+
+    /// By how much a node shifts, if that is a constant. Of the amount the lower bits count.
+    fn constant_shift(&self, node: &Node, primitive: Primitive, of: Scalar) -> Option<u32> {
+        let amount = node.args.get(1).filter(|_| lanes::can_shift(primitive, of, self.of.factor.width))?;
+        Some(self.graph.constant(*amount)? as u32 & if of.is_wide() { 63 } else { 31 })
+    }
+
+    /// Lanes that are shifted by a constant.
+    fn shifted(&mut self, primitive: Primitive, of: Scalar, value: NodeId, by: u32) -> NodeId {
+        match by {
+            0 => value,
+            _ => self.add(Kind::ShiftLanes(primitive, of, by as u8), self.of.lanes_of(of), &[value]),
+        }
     }
 
     /// A primitive on lanes of `i32`.

@@ -25,7 +25,7 @@ use crate::math::vector;
 use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
 use bytes::Bytes;
 use common::address;
-pub(crate) use constant_shift::{can_shift, shift};
+pub(crate) use constant_shift::shift;
 use eight::Eight;
 use four::Four;
 pub(crate) use four::load_wide_splat;
@@ -234,6 +234,11 @@ pub(crate) fn constant_quotients(
             unreachable!("{width:?} lanes are divided in another way, or not at all")
         }
     }
+}
+
+/// The products of the lower halves of four lanes of 64 bits.
+pub(crate) fn low_products(asm: &mut Asm, dst: u8, a: u8, b: u8) {
+    emit!(asm; vpmuludq Ry(dst), Ry(a), Ry(b));
 }
 
 /// Truth values as 0 or 1.

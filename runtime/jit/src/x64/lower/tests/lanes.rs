@@ -222,6 +222,34 @@ fn quotients_by_constants_are_upper_halves_of_products() {
 }
 
 #[test]
+fn lanes_are_shifted_by_constants() {
+    let mut random = Random(31);
+    for width in widths().iter().copied() {
+        for primitive in [Primitive::Shl, Primitive::ShrS, Primitive::ShrU] {
+            for amount in 0..32_u8 {
+                let [dst, a] = [(); 2].map(|()| random.of(&REGISTERS[..14]));
+                let mut vectors = Vectors::new(width);
+                let values: Vec<u32> = (0..width.lanes()).map(|_| random.value(Scalar::I32) as u32).collect();
+                vectors.lanes(0).copy_from_slice(&values);
+                vectors.run(|asm, width| {
+                    load(asm, width, a, 0);
+                    lanes::shift(asm, width, (primitive, Scalar::I32), dst, a, amount);
+                    store(asm, width, dst);
+                });
+                for (value, actual) in values.into_iter().zip(vectors.lanes(RESULT)) {
+                    let expected = match primitive {
+                        Primitive::Shl => value << amount,
+                        Primitive::ShrS => (value as i32 >> amount) as u32,
+                        _ => value >> amount,
+                    };
+                    assert_eq!(*actual, expected, "{primitive:?} of {value:x} by {amount} in {a} to {dst}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn lanes_are_gathered_at_even_distances() {
     for width in widths().iter().copied() {
         let (mut vectors, _) = filled(width);

@@ -255,3 +255,60 @@ fn splats_load_one_wide_element() {
         assert!(all, "{index} and {displacement}");
     }
 }
+
+#[test]
+fn four_lanes_are_shifted_by_constants() {
+    if !has_vectors() {
+        return;
+    }
+    let mut random = Random(23);
+    for primitive in [Primitive::Shl, Primitive::ShrS, Primitive::ShrU] {
+        for amount in 0..64_u8 {
+            for (a, dst) in [(random.of(&REGISTERS), random.of(&REGISTERS)), (3, 3), (11, 2), (2, 11)] {
+                let mut memory = vec![0_u64; LANES * (RESULT + 1)];
+                memory[..LANES].iter_mut().for_each(|value| *value = random.value(Scalar::I64));
+                run(&mut memory, |asm| {
+                    load(asm, true, a, 0);
+                    lanes::shift(asm, WIDTH, (primitive, Scalar::I64), dst, a, amount);
+                    store(asm, true, dst);
+                });
+                for number in 0..LANES {
+                    let value = memory[number];
+                    let expected = match primitive {
+                        Primitive::Shl => value << amount,
+                        Primitive::ShrS => (value as i64 >> amount) as u64,
+                        _ => value >> amount,
+                    };
+                    let actual = lane(&memory, RESULT, number, true);
+                    assert_eq!(actual, expected, "{primitive:?} of {value:x} by {amount} in {a} to {dst}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn lower_halves_of_four_lanes_are_multiplied() {
+    if !has_vectors() {
+        return;
+    }
+    let mut random = Random(29);
+    for _ in 0..200 {
+        let [a, b, dst] = [(); 3].map(|()| random.of(&REGISTERS));
+        let mut memory = vec![0_u64; LANES * (RESULT + 1)];
+        memory[..2 * LANES].iter_mut().for_each(|value| *value = random.value(Scalar::I64));
+        if a == b {
+            memory.copy_within(..LANES, LANES);
+        }
+        run(&mut memory, |asm| {
+            load(asm, true, a, 0);
+            load(asm, true, b, 1);
+            lanes::low_products(asm, dst, a, b);
+            store(asm, true, dst);
+        });
+        for number in 0..LANES {
+            let [first, second] = [0, 1].map(|operand| memory[operand * LANES + number] & u64::from(u32::MAX));
+            assert_eq!(lane(&memory, RESULT, number, true), first * second, "in {a} and {b} to {dst}");
+        }
+    }
+}
