@@ -241,8 +241,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// All operands. The last one may be a constant, and so may a factor of a multiply-add. If the first one has to be
-    /// reloaded, that is to `first`.
+    /// All operands. The last one may be a constant, and so may both of a difference and a factor of a multiply-add. If
+    /// the first one has to be reloaded, that is to `first`.
     fn sources(&mut self, primitive: Primitive, args: &[NodeId], first: u8) -> SmallVec<[Src; 4]> {
         let last = args.len() - 1;
         args.iter()
@@ -250,6 +250,10 @@ impl Emitter<'_> {
             .map(|(index, arg)| {
                 let can_be = index == last || primitive == Primitive::WrappingMulAdd;
                 match index {
+                    // The number that another one is subtracted from.
+                    0 if primitive == Primitive::WrappingSub && self.graph.constant(*arg).is_some() => {
+                        self.source(*arg, 0)
+                    }
                     0 => Src::Reg(self.fetch(*arg, first)),
                     _ if can_be => self.source(*arg, index),
                     _ => Src::Reg(self.operand(*arg, index)),
