@@ -8,6 +8,7 @@ mod alignment;
 mod branches;
 mod calls;
 mod checked_accesses;
+mod constants;
 mod emitter;
 mod shared_stubs;
 mod side_exits;
@@ -79,6 +80,7 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
         has_calls: calls::has_calls(graph),
         returns: None,
         lanes,
+        constants: Table::default(),
         first_of_pair: None,
     };
     emitter.returns = calls::plain_return(graph).map(|block| (emitter.asm.ops.new_dynamic_label(), block));
@@ -155,6 +157,7 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
         dynasm!(emitter.asm.ops ; .arch x64 ; jmp =>label);
     }
     emitter.emit_shared(&mut code_offsets);
+    emitter.emit_constants(&mut code_offsets);
     let code = emitter.asm.ops.finalize().ok()?;
     Some(Emitted { code, entries, native_entry, code_offsets })
 }
@@ -207,7 +210,7 @@ impl Emitter<'_> {
         let (of, width) = (self.of(id), self.graph.node(id).width());
         match (self.location(id), self.graph.constant(id)) {
             (_, Some(bits)) => {
-                lower::constant(&mut self.asm, of, loaded, bits);
+                self.load_constant(of, loaded, bits);
                 loaded
             }
             (Location::Register(register), _) => register,
@@ -480,6 +483,7 @@ impl Emitter<'_> {
                 self.put(id, target);
             }
             Effect::Pure if self.computes_with_spilled(id, primitive, of) => {}
+            Effect::Pure if of.is_float() && self.computes_with_memory(id, primitive, of) => {}
             Effect::Pure => {
                 let first = self.reloaded_first(id);
                 let sources = self.sources(primitive, &node.args, first);
