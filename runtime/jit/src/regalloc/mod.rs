@@ -295,7 +295,7 @@ impl Liveness<'_> {
             if let Some(first) = graph.node(*id).args.first()
                 && let Some(range) = self.live_range(*id)
             {
-                range.hint.get_or_insert(*first);
+                range.hint.get_or_insert(graph.unfolded(*first));
             }
         }
         terminator_uses(graph, block, &mut |id| self.extend(id, end, weight));
@@ -444,6 +444,12 @@ fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Option<All
         }
     }
     let spill_slots = assign_spill_slots(graph, spilled, &mut locations);
+    for id in graph.folded.iter().map(|number| NodeId(number as u32)) {
+        locations[id.index()] = match graph.unfolded(id) {
+            operand if operand == id => Location::None,
+            operand => locations[operand.index()],
+        };
+    }
     Some(Allocation { locations, spill_slots })
 }
 

@@ -207,7 +207,8 @@ impl Emitter<'_> {
 
     /// A value in a register: its own, or `loaded`.
     fn fetch(&mut self, id: NodeId, loaded: u8) -> u8 {
-        let (of, width) = (self.of(id), self.graph.node(id).width());
+        // The load of a folded number is that of its operand, which fills the upper half with zeros.
+        let (of, width) = (self.of(self.graph.unfolded(id)), self.graph.node(id).width());
         match (self.location(id), self.graph.constant(id)) {
             (_, Some(bits)) => {
                 self.load_constant(of, loaded, bits);
@@ -322,6 +323,11 @@ impl Emitter<'_> {
         let Kind::Primitive(primitive, of) = node.kind else { unreachable!("a truth is a primitive") };
         if let Some(flags) = self.integer_test(primitive, of, &node.args) {
             return flags;
+        }
+        if graph.is_folded(node.args[0]) && primitive == Primitive::IsNonzero && !graph.is_extension(node.args[0]) {
+            let bits = &graph.node(node.args[0]).args;
+            let (first, second) = (self.operand(bits[0], 0), self.source(bits[1], 1));
+            return lower::test_bits(&mut self.asm, of, first, second);
         }
         let first = if of.is_float() { VECTOR_LOADED[0] } else { LOADED[0] };
         let sources = self.sources(primitive, &node.args, first);

@@ -10,10 +10,12 @@ use crate::ir::types::Scalar;
 use crate::regalloc::Location;
 
 impl Emitter<'_> {
-    /// The place of a spilled number in the native frame.
+    /// The place of a spilled number in the native frame. A folded number has half of its bits there.
     fn spilled(&self, id: NodeId) -> Option<i32> {
         match self.location(id) {
-            Location::SpillSlot(slot) if self.graph.constant(id).is_none() => Some(slot as i32 * 8),
+            Location::SpillSlot(slot) if self.graph.constant(id).is_none() && !self.graph.is_folded(id) => {
+                Some(slot as i32 * 8)
+            }
             _ => None,
         }
     }

@@ -321,6 +321,15 @@ pub(in crate::x64) fn compare(asm: &mut Asm, of: Scalar, [a, b]: [Src; 2], cc: C
     Flags::One(cc)
 }
 
+/// Compares the bits that two numbers have in common with zero.
+pub(in crate::x64) fn test_bits(asm: &mut Asm, of: Scalar, a: u8, b: Src) -> Flags {
+    match b {
+        Src::Reg(b) => sized!(asm, of; test a, b),
+        Src::Imm(imm) => sized!(asm, of; test a; DWORD imm),
+    }
+    Flags::One(Cc::Ne)
+}
+
 /// Which division, and whether its quotient or its remainder.
 #[derive(Clone, Copy)]
 pub(super) struct Division {

@@ -36,7 +36,7 @@ pub(super) use code::{Asm, move_value};
 pub(crate) use code::{Flags, Src};
 use code::{emit, integer_constant, jump, jump_by, jump_short, move_if};
 pub(super) use float::Op as FloatOp;
-pub(super) use int::compare;
+pub(super) use int::{compare, test_bits};
 pub(super) use memory::{
     FloatOperand, MemoryOp, compare_memory, float_with_memory, load_float, load_slot, store_slot, with_memory,
 };

@@ -1,8 +1,10 @@
-//! Operations on floats in the frame or after the code.
+//! Operations on floats in the frame or after the code, and tests of the bits that two numbers have in common.
 
 use dynasmrt::{DynasmApi, DynasmLabelApi};
 
-use super::super::{FloatOp, FloatOperand, emit, float_with_memory, load_float};
+use super::super::{
+    Cc, Flags, FloatOp, FloatOperand, Src, emit, float_with_memory, jump_if, load_float, set_if, test_bits,
+};
 use super::machine::{Code, State};
 use super::{Random, all_features};
 use crate::ir::types::Scalar;
@@ -66,6 +68,32 @@ fn floats_in_memory_are_as_in_registers() {
                     };
                     assert!(is_nan, "{of:?} {a:x} {b:x}: {found:x}");
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn bits_in_common_are_tested() {
+    let mut random = Random(6);
+    for of in [Scalar::I32, Scalar::I64] {
+        for _ in 0..200 {
+            let (a, b) = (random.value(of), random.value(of));
+            let constant = random.of(&super::IMMEDIATES);
+            let a = if random.next().is_multiple_of(4) { !b } else { a };
+            for second in [Src::Reg(10), Src::Imm(constant)] {
+                let code = Code::new(all_features()[0], |asm, label| {
+                    let flags = test_bits(asm, of, 9, second);
+                    assert_eq!(flags, Flags::One(Cc::Ne));
+                    jump_if(asm, flags, label);
+                    set_if(asm, flags, 9);
+                });
+                let mut state = State::new();
+                (state.general[9], state.general[10]) = (a, b);
+                code.call(&mut state);
+                let second = if second == Src::Reg(10) { b } else { i64::from(constant) as u64 };
+                let mask = if of.is_wide() { u64::MAX } else { u32::MAX.into() };
+                assert_eq!(state.trapped == 1, a & second & mask != 0, "{of:?}: {a:x} {second:x}");
             }
         }
     }
