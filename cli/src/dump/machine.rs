@@ -127,7 +127,8 @@ impl<'a> Listing<'a> {
                 last = Some(op);
             }
             let mut beside = if part.begins_block { "" } else { part.text.as_str() };
-            for (address, bytes, instruction) in instructions(part.offset, code) {
+            let lines = if part.is_data { data(part.offset, code) } else { instructions(part.offset, code) };
+            for (address, bytes, instruction) in lines {
                 let line = format!("      {address:04x}  {bytes:<20} {instruction}");
                 let line = if beside.is_empty() { line } else { format!("{line:<BESIDE$}  ; {beside}") };
                 let _ = writeln!(self.text, "{line}");
@@ -157,6 +158,12 @@ impl<'a> Listing<'a> {
         let who = if self.compiled.interpreted.contains(&op) { "  // by the interpreter" } else { "" };
         let _ = writeln!(self.text, "  {op:>4}  {text}{who}");
     }
+}
+
+/// A constant, in the form of instructions.
+fn data(offset: usize, bytes: &[u8]) -> Vec<(usize, String, String)> {
+    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    vec![(offset, text, "data".to_string())]
 }
 
 /// Instructions: where they are, their bytes, and how they are written.

@@ -64,7 +64,7 @@ use analysis::verify::{RangeChecks, Verifier};
 use ir::graph::{self, BlockIndex, CompileMode, Graph, NativeKind, NativeTerminator, SideExitKind, Terminator};
 use ir::hash;
 use ir::text::print::Text;
-use passes::{dce, optimise};
+use passes::{dce, folding, optimise};
 use processor::features::Features;
 use regalloc::Allocation;
 use x64::runtime_layout::LinkTargets;
@@ -193,6 +193,7 @@ impl Plan {
             debug_assert!(mode == CompileMode::Optimised, "{unproved:?} of a function without guards");
             return Err(Refused::Unproved);
         }
+        folding::fold(&mut graph);
         let allocation = regalloc::allocate(&graph).filter(|allocation| allocation.spill_slots <= MAX_SPILL_SLOTS);
         let is_checked = mode == CompileMode::Checked;
         Ok(Plan { allocation: allocation.ok_or(Refused::TooLarge)?, graph, is_checked })

@@ -143,6 +143,8 @@ impl<'a> FunctionBuilder<'a> {
             let op = self.decoded.ops[pc as usize];
             if op.is_terminator() {
                 self.terminate(op);
+            } else if self.is_released_next(op) {
+                // The return releases the references.
             } else if self.reads_many() || self.reads_moved() || !jit::build(op, self) {
                 self.execute(op);
             }

@@ -92,6 +92,28 @@ impl FunctionBuilder<'_> {
         self.defs.leave(home);
     }
 
+    /// Whether an op only releases references that the function returns without, and returns next. The return releases
+    /// all references of the frame at once, and no op between the two could notice the difference.
+    pub(super) fn is_released_next(&self, op: Op) -> bool {
+        let decoded = self.decoded;
+        let returns_numbers = |op: Op| match op {
+            Op::Return { operands } => !decoded.list(operands).iter().any(|reg| reg.is_ref()),
+            _ => false,
+        };
+        let next = match op {
+            Op::DiscardRefs { .. } if !may_be_lent_to(self.context.function) => decoded.ops[self.pc as usize + 1],
+            _ => return false,
+        };
+        match native_edges(next)[..] {
+            [edge] => {
+                let edge = decoded.edge(edge);
+                let moves_refs = decoded.remaps(edge).iter().any(|remap| remap.source.is_ref());
+                !moves_refs && returns_numbers(decoded.ops[edge.entry as usize])
+            }
+            _ => returns_numbers(next),
+        }
+    }
+
     /// How machine code executes an op itself in a frame that references are lent to. The runtime moves references out
     /// of lists.
     fn lent_op(&self, op: Op) -> Option<LentOp> {

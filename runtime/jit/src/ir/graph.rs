@@ -527,7 +527,7 @@ pub(crate) struct Graph {
     /// The block at which the function enters itself when its first block has been inlined in the call.
     pub inlined_entry: Option<BlockIndex>,
     /// Loads that are made where their only user is, in a register that is never allocated to a value
-    /// (`passes/splats.rs`).
+    /// (`passes/splats.rs`), and numbers that are where their operand is (`passes/folding.rs`).
     pub folded: Bits,
     /// The visits that are left for it.
     pub effort: Effort,
@@ -542,7 +542,7 @@ impl Blocks for Graph {
 }
 
 impl Graph {
-    /// Whether a load is made where its only user is.
+    /// Whether a load is made where its only user is, or a number is where its operand is.
     pub fn is_folded(&self, id: NodeId) -> bool {
         self.folded.contains(id.index())
     }
@@ -614,8 +614,19 @@ impl Graph {
         self.blocks[block].terminator.branches_mut()
     }
 
+    /// Whether a node extends a number of 32 bits with zeros.
+    pub fn is_extension(&self, id: NodeId) -> bool {
+        let node = self.node(id);
+        node.kind == Kind::Primitive(Primitive::Zext64, Scalar::I64) && self.constant(node.args[0]).is_none()
+    }
+
+    /// The node in whose location a number is: the operand of a folded extension, else itself.
+    pub fn unfolded(&self, id: NodeId) -> NodeId {
+        if self.is_folded(id) && self.is_extension(id) { self.node(id).args[0] } else { id }
+    }
+
     /// Calls `visit` with the operands of a node that are in registers or memory: for an operand that is a truth value
-    /// or a folded load, with the operands of that, which is emitted where the node is.
+    /// or folded, with the operands of that, which is emitted where the node is.
     pub fn for_each_operand(&self, id: NodeId, visit: &mut impl FnMut(NodeId)) {
         for arg in &self.node(id).args {
             match self.node(*arg).ty {
@@ -637,10 +648,10 @@ impl Graph {
     }
 
     /// Calls `visit` with the values that an exit uses. A number made of a truth value is computed by the exit, from
-    /// the operands of the test.
+    /// the operands of the test, and a folded one is where its operand is.
     pub fn for_each_exit_use(&self, exit: ExitId, visit: &mut impl FnMut(NodeId)) {
         for slot_value in self.exit(exit).frame_state.iter().filter(|slot_value| !self.is_in_slot(slot_value)) {
-            if self.node(slot_value.node).kind == Kind::Number {
+            if self.node(slot_value.node).kind == Kind::Number || self.is_folded(slot_value.node) {
                 self.for_each_operand(slot_value.node, visit);
             } else {
                 visit(slot_value.node);

@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 
 use super::replacements::Replacements;
 use super::{
-    block_layout, block_parameters, call_pairing, dce, guard_sinking, gvn, if_conversion, licm, splats, strip_mining,
-    vectorise,
+    block_layout, block_parameters, call_pairing, dce, folding, guard_sinking, gvn, if_conversion, licm, splats,
+    strip_mining, vectorise,
 };
 use crate::analysis::dominators::{Dominators, predecessors};
 use crate::analysis::verify::{RangeChecks, Verifier};
@@ -71,6 +71,7 @@ const PASSES: &[Pass] = &[
     }),
     pass("call_pairing", Skipped, Skipped, |graph, _| call_pairing::pair_calls(graph)),
     pass("block_layout", Skipped, Skipped, |graph, _| block_layout::lay_out(graph)),
+    pass("folding", Skipped, Skipped, |graph, _| folding::fold(graph)),
 ];
 
 fn number_values(graph: &mut Graph, loads: gvn::Loads) {

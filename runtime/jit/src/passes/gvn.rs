@@ -19,7 +19,10 @@ use crate::ir::types::{Effect, Scalar, Ty};
 /// Whether two nodes of this kind with the same operands have the same value and effect.
 pub(super) fn is_idempotent(kind: Kind) -> bool {
     match kind {
-        Kind::Primitive(primitive, _) => matches!(primitive.effect(), Effect::Pure | Effect::Call),
+        // The second one of two divisions does not trap if the first one has not.
+        Kind::Primitive(primitive, _) => {
+            matches!(primitive.effect(), Effect::Pure | Effect::Call | Effect::Trap)
+        }
         Kind::Lanes(primitive, _) => matches!(primitive.effect(), Effect::Pure | Effect::Call),
         Kind::Constant(_) | Kind::Parameter | Kind::Slot(_) | Kind::Passed(_) => false,
         Kind::LoadLanes(..) | Kind::StoreLanes(..) | Kind::Gather(..) | Kind::LoadRows(..) | Kind::LoadSplat(..) => {

@@ -7,14 +7,17 @@
 //! continues at the loop, and finds out what is wrong, or that nothing is. The guards of an inner vector loop that ask
 //! whether a buffer is there and may be written move, too: where one of them fails, an access inside the loop traps.
 
+use std::cell::OnceCell;
+
 use super::guard_sinking::Guarded;
 use super::gvn::is_idempotent;
 use super::range_check_hoisting::{self, Loop};
 use super::{index_reduction, scalar_promotion, strength_reduction};
 use crate::analysis::dominators::Dominators;
-use crate::ir::graph::{BlockIndex, ExitId, Graph, Kind, NodeId, Terminator};
+use crate::generated::vm::primitive::Primitive;
+use crate::ir::graph::{BlockIndex, ExitId, Graph, Kind, Node, NodeId, Terminator};
 use crate::ir::per_block::PerBlock;
-use crate::ir::types::Ty;
+use crate::ir::types::{Effect, Scalar, Ty};
 
 /// The candidates that [`hoist_invariants`] leaves to later passes.
 #[derive(Default)]
@@ -35,6 +38,7 @@ pub(super) fn hoist_invariants(graph: &mut Graph, tree: &Dominators, guards: boo
     }
     let mut position = PerBlock::new(graph, usize::MAX);
     tree.order().iter().enumerate().for_each(|(index, block)| position[*block] = index);
+    let compared = OnceCell::new();
     let mut body = PerBlock::new(graph, false);
     let mut marked: Vec<BlockIndex> = Vec::new();
     // Inner loops come later in the order. A node that is hoisted from one may be hoisted from the outer one, too.
@@ -80,7 +84,7 @@ pub(super) fn hoist_invariants(graph: &mut Graph, tree: &Dominators, guards: boo
                     checks: is_in_each_iteration(block),
                     guards: is_in_each_iteration(before_guards(graph, tree, block)),
                 };
-                move_invariants(graph, &mut block_of, block, preheader, exit, made, &body);
+                move_invariants(graph, &mut block_of, block, (preheader, exit), made, (&body, &compared));
                 if block != header {
                     after_test.extend_from_slice(&graph.blocks[preheader].nodes[moved..]);
                 }
@@ -141,11 +145,11 @@ fn move_invariants(
     graph: &mut Graph,
     block_of: &mut [BlockIndex],
     block: BlockIndex,
-    preheader: BlockIndex,
-    exit: ExitId,
+    (preheader, exit): (BlockIndex, ExitId),
     made: InEachIteration,
-    body: &PerBlock<bool>,
+    (body, compared): (&PerBlock<bool>, &OnceCell<Vec<u16>>),
 ) {
+    let is_header = graph.branches(preheader).first().is_some_and(|branch| branch.target == block);
     let mut nodes = std::mem::take(&mut graph.blocks[block].nodes);
     nodes.retain(|id| {
         let id = *id;
@@ -159,7 +163,17 @@ fn move_invariants(
             && node.args.iter().all(|arg| !in_body(graph, block_of, *arg, body))
             && node.exit.is_none_or(|exit| match graph.exit(exit).fallback {
                 // A buffer to which the loop may store somewhere can mostly be written: then no iteration has to ask.
-                None => made.checks || matches!(node.kind, Kind::IsMutable(_)),
+                // Nor whether there is a buffer that the loop may access somewhere, unless the program asks that.
+                None => match node.kind {
+                    Kind::IsMutable(_) => true,
+                    // A loop that runs no iteration must not exit.
+                    Kind::Primitive(primitive, of) => is_header || !may_trap(graph, (primitive, of), &node.args),
+                    Kind::IsBuffer(register) => {
+                        let compared = || compared.get_or_init(|| compared_references(graph));
+                        made.checks || compared().binary_search(&register).is_err()
+                    }
+                    _ => made.checks,
+                },
                 Some(_) => made.guards && matches!(node.kind, Kind::IsBuffer(_) | Kind::IsMutable(_)),
             });
         if !invariant {
@@ -174,6 +188,42 @@ fn move_invariants(
         false
     });
     graph.blocks[block].nodes = nodes;
+}
+
+/// Whether a division may trap: not if it is by a constant but 0 and -1, or by some bits of a number plus a constant.
+fn may_trap(graph: &Graph, (primitive, of): (Primitive, Scalar), args: &[NodeId]) -> bool {
+    if primitive.effect() != Effect::Trap {
+        return false;
+    }
+    let Some(divisor) = args.get(1) else { return true };
+    if let Some(divisor) = graph.constant(*divisor) {
+        let ones = if of.is_wide() { u64::MAX } else { u32::MAX.into() };
+        return [0, ones].contains(&(divisor & ones));
+    }
+    // Constants so small that their sum has no sign.
+    let small = 1..if of.is_wide() { 1 << 62 } else { 1 << 30 };
+    let constant = |node: &Node| node.args.get(1).and_then(|constant| graph.constant(*constant));
+    let sum = graph.node(*divisor);
+    let is_sum = sum.kind == Kind::Primitive(Primitive::WrappingAdd, of);
+    let bits = sum.args.first().map(|bits| graph.node(*bits)).filter(|_| is_sum);
+    let is_positive = bits.is_some_and(|bits| {
+        bits.kind == Kind::Primitive(Primitive::And, of)
+            && constant(bits).is_some_and(|mask| mask < small.end)
+            && constant(sum).is_some_and(|added| small.contains(&added))
+    });
+    !is_positive
+}
+
+/// The registers whose references the program compares, mostly with null.
+fn compared_references(graph: &Graph) -> Vec<u16> {
+    let references = graph.nodes.iter().filter_map(|node| match node.kind {
+        Kind::Reference(register) => Some(register),
+        _ => None,
+    });
+    let mut compared: Vec<u16> = references.collect();
+    compared.sort_unstable();
+    compared.dedup();
+    compared
 }
 
 /// Whether a value is computed in a loop. A truth value is if its operands are.

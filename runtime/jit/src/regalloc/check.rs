@@ -67,6 +67,8 @@ impl BackwardWalk<'_> {
     fn held(&self, id: NodeId) -> impl Iterator<Item = Held> + use<> {
         let node = self.graph.node(id);
         let (first, size) = match self.locations[id.index()] {
+            // A folded number is where its operand is, which is what is needed there.
+            _ if self.graph.is_folded(id) => (Location::None, 0),
             Location::None => (Location::None, 0),
             location @ Location::SpillSlot(_) => {
                 (location, node.width().map_or(1, |width| width.bytes() as u32 / SPILL_SLOT_BYTES as u32))

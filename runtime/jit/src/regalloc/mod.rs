@@ -35,6 +35,10 @@ pub(super) use location::{Allocation, Location};
 const MIN_LENGTH: u64 = 8;
 const LENGTH_BITS: u32 = 20;
 
+/// The cost of spilling what iterations of a loop carry, in uses: each iteration would wait for the store of the one
+/// before.
+const CARRIED: u64 = 4;
+
 /// No segment or live range.
 const NONE: u32 = u32::MAX;
 
@@ -260,8 +264,10 @@ impl Liveness<'_> {
         if !graph.effort.spend(visits) {
             return None;
         }
+        let is_header = content.header_exit.is_some();
         for id in &content.parameters {
-            self.extend(*id, start + 1, weight);
+            let is_carried = is_header && !graph.node(*id).is_vector();
+            self.extend(*id, start + 1, if is_carried { weight * CARRIED } else { weight });
         }
         for id in &content.nodes {
             if let Some(exit) = graph.node(*id).exit {
@@ -289,7 +295,7 @@ impl Liveness<'_> {
             if let Some(first) = graph.node(*id).args.first()
                 && let Some(range) = self.live_range(*id)
             {
-                range.hint.get_or_insert(*first);
+                range.hint.get_or_insert(graph.unfolded(*first));
             }
         }
         terminator_uses(graph, block, &mut |id| self.extend(id, end, weight));
@@ -438,6 +444,12 @@ fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Option<All
         }
     }
     let spill_slots = assign_spill_slots(graph, spilled, &mut locations);
+    for id in graph.folded.iter().map(|number| NodeId(number as u32)) {
+        locations[id.index()] = match graph.unfolded(id) {
+            operand if operand == id => Location::None,
+            operand => locations[operand.index()],
+        };
+    }
     Some(Allocation { locations, spill_slots })
 }
 

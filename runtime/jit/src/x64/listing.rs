@@ -43,6 +43,7 @@ impl<'a> Listing<'a> {
                 (Some(pc), format!("check the limits at op {pc}"))
             }
             Origin::ResumePoint(block) => (None, format!("resume point of {block}")),
+            Origin::Constant => (None, "constant".to_string()),
             Origin::Shared(shared) => (None, shared.text().to_string()),
             Origin::Terminator(block) => (self.terminator_pc(block), self.terminator(block)),
             Origin::SideExit(exit) => {
@@ -57,7 +58,8 @@ impl<'a> Listing<'a> {
                 )
             }
         };
-        CodePart { offset, op: pc, begins_block: matches!(origin, Origin::Block(_)), text }
+        let (begins_block, is_data) = (matches!(origin, Origin::Block(_)), matches!(origin, Origin::Constant));
+        CodePart { offset, op: pc, begins_block, is_data, text }
     }
 
     fn name(&self, id: NodeId) -> String {

@@ -22,7 +22,8 @@ impl Emitter<'_> {
         match &self.graph.blocks[block].terminator {
             Terminator::Jump(branch) => {
                 let target = &self.graph.blocks[branch.target];
-                let is_test = target.nodes.iter().all(|id| self.graph.node(*id).ty == Ty::Truth);
+                let is_free = |id: &NodeId| self.graph.node(*id).ty == Ty::Truth || self.graph.is_folded(*id);
+                let is_test = target.nodes.iter().all(is_free);
                 if let Terminator::Branch(test, [then, otherwise]) = &target.terminator
                     && is_test
                     && (branch.limits_exit.is_some() || self.emitted.contains(branch.target))

@@ -7,6 +7,7 @@ use super::super::lower::Asm;
 use super::super::runtime_layout::LinkTargets;
 use crate::analysis::origins::Origins;
 use crate::ir::graph::{BlockIndex, ExitId, Graph, NodeId, RuntimeOp};
+use crate::ir::hash::Table;
 use crate::ir::per_block::{BlockSet, PerBlock};
 use crate::ir::types::Width;
 use crate::regalloc::Location;
@@ -23,6 +24,8 @@ pub(crate) enum Origin {
     SideExit(ExitId),
     Limits(ExitId),
     Shared(Shared),
+    /// A constant that instructions read.
+    Constant,
 }
 
 /// Code that is rarely run, emitted after all blocks.
@@ -98,6 +101,8 @@ pub(super) struct Emitter<'a> {
     pub(super) returns: Option<(DynamicLabel, BlockIndex)>,
     /// The width of the largest vectors, if the function has some.
     pub(super) lanes: Option<Width>,
+    /// Constants that instructions read, which come after all code: their bits, and where each one is.
+    pub(super) constants: Table<u64, DynamicLabel>,
     /// The node before, if it and this one are a pair of calls.
     pub(super) first_of_pair: Option<NodeId>,
 }

@@ -8,6 +8,7 @@ mod alignment;
 mod branches;
 mod calls;
 mod checked_accesses;
+mod constants;
 mod emitter;
 mod shared_stubs;
 mod side_exits;
@@ -79,6 +80,7 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
         has_calls: calls::has_calls(graph),
         returns: None,
         lanes,
+        constants: Table::default(),
         first_of_pair: None,
     };
     emitter.returns = calls::plain_return(graph).map(|block| (emitter.asm.ops.new_dynamic_label(), block));
@@ -155,6 +157,7 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
         dynasm!(emitter.asm.ops ; .arch x64 ; jmp =>label);
     }
     emitter.emit_shared(&mut code_offsets);
+    emitter.emit_constants(&mut code_offsets);
     let code = emitter.asm.ops.finalize().ok()?;
     Some(Emitted { code, entries, native_entry, code_offsets })
 }
@@ -204,10 +207,11 @@ impl Emitter<'_> {
 
     /// A value in a register: its own, or `loaded`.
     fn fetch(&mut self, id: NodeId, loaded: u8) -> u8 {
-        let (of, width) = (self.of(id), self.graph.node(id).width());
+        // The load of a folded number is that of its operand, which fills the upper half with zeros.
+        let (of, width) = (self.of(self.graph.unfolded(id)), self.graph.node(id).width());
         match (self.location(id), self.graph.constant(id)) {
             (_, Some(bits)) => {
-                lower::constant(&mut self.asm, of, loaded, bits);
+                self.load_constant(of, loaded, bits);
                 loaded
             }
             (Location::Register(register), _) => register,
@@ -241,8 +245,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// All operands. The last one may be a constant, and so may a factor of a multiply-add. If the first one has to be
-    /// reloaded, that is to `first`.
+    /// All operands. The last one may be a constant, and so may both of a difference and a factor of a multiply-add. If
+    /// the first one has to be reloaded, that is to `first`.
     fn sources(&mut self, primitive: Primitive, args: &[NodeId], first: u8) -> SmallVec<[Src; 4]> {
         let last = args.len() - 1;
         args.iter()
@@ -250,6 +254,10 @@ impl Emitter<'_> {
             .map(|(index, arg)| {
                 let can_be = index == last || primitive == Primitive::WrappingMulAdd;
                 match index {
+                    // The number that another one is subtracted from.
+                    0 if primitive == Primitive::WrappingSub && self.graph.constant(*arg).is_some() => {
+                        self.source(*arg, 0)
+                    }
                     0 => Src::Reg(self.fetch(*arg, first)),
                     _ if can_be => self.source(*arg, index),
                     _ => Src::Reg(self.operand(*arg, index)),
@@ -315,6 +323,11 @@ impl Emitter<'_> {
         let Kind::Primitive(primitive, of) = node.kind else { unreachable!("a truth is a primitive") };
         if let Some(flags) = self.integer_test(primitive, of, &node.args) {
             return flags;
+        }
+        if graph.is_folded(node.args[0]) && primitive == Primitive::IsNonzero && !graph.is_extension(node.args[0]) {
+            let bits = &graph.node(node.args[0]).args;
+            let (first, second) = (self.operand(bits[0], 0), self.source(bits[1], 1));
+            return lower::test_bits(&mut self.asm, of, first, second);
         }
         let first = if of.is_float() { VECTOR_LOADED[0] } else { LOADED[0] };
         let sources = self.sources(primitive, &node.args, first);
@@ -476,6 +489,7 @@ impl Emitter<'_> {
                 self.put(id, target);
             }
             Effect::Pure if self.computes_with_spilled(id, primitive, of) => {}
+            Effect::Pure if of.is_float() && self.computes_with_memory(id, primitive, of) => {}
             Effect::Pure => {
                 let first = self.reloaded_first(id);
                 let sources = self.sources(primitive, &node.args, first);

@@ -1,8 +1,8 @@
-//! Instructions that read a spilled operand where it is, instead of reloading it to a register first.
+//! Instructions that read a spilled operand where it is, instead of reloading it to a register first, or a constant.
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
-use super::super::lower::{self, Cc, Flags, MemoryOp, Src};
+use super::super::lower::{self, Cc, Flags, FloatOp, FloatOperand, MemoryOp, Src};
 use super::emitter::Emitter;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::NodeId;
@@ -10,10 +10,12 @@ use crate::ir::types::Scalar;
 use crate::regalloc::Location;
 
 impl Emitter<'_> {
-    /// The place of a spilled number in the native frame.
+    /// The place of a spilled number in the native frame. A folded number has half of its bits there.
     fn spilled(&self, id: NodeId) -> Option<i32> {
         match self.location(id) {
-            Location::SpillSlot(slot) if self.graph.constant(id).is_none() => Some(slot as i32 * 8),
+            Location::SpillSlot(slot) if self.graph.constant(id).is_none() && !self.graph.is_folded(id) => {
+                Some(slot as i32 * 8)
+            }
             _ => None,
         }
     }
@@ -38,6 +40,37 @@ impl Emitter<'_> {
         let register = self.fetch(first, target);
         lower::move_value(&mut self.asm, of, target, register);
         lower::with_memory(&mut self.asm, op, of, target, offset);
+        self.put(id, target);
+        true
+    }
+
+    /// A float that is spilled or a constant, as an operand in memory.
+    fn float_in_memory(&mut self, id: NodeId) -> Option<FloatOperand> {
+        match self.graph.constant(id) {
+            Some(bits) => self.constant_in_memory(self.graph.node(id).scalar(), bits).map(FloatOperand::Constant),
+            None => self.spilled(id).map(FloatOperand::Frame),
+        }
+    }
+
+    /// Emits an operation on two floats whose second operand is in memory. False, and no code, if it is something else.
+    pub(super) fn computes_with_memory(&mut self, id: NodeId, primitive: Primitive, of: Scalar) -> bool {
+        let op = match primitive {
+            Primitive::Fadd => FloatOp::Add,
+            Primitive::Fsub => FloatOp::Sub,
+            Primitive::Fmul => FloatOp::Mul,
+            Primitive::Fdiv => FloatOp::Div,
+            _ => return false,
+        };
+        let &[mut first, mut second] = &self.graph.node(id).args[..] else { return false };
+        let mut operand = self.float_in_memory(second);
+        if operand.is_none() && matches!(op, FloatOp::Add | FloatOp::Mul) {
+            (first, second) = (second, first);
+            operand = self.float_in_memory(second);
+        }
+        let Some(operand) = operand else { return false };
+        let target = self.target(id);
+        let register = self.fetch(first, target);
+        lower::float_with_memory(&mut self.asm, op, of, (target, register), operand);
         self.put(id, target);
         true
     }

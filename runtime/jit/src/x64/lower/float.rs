@@ -18,7 +18,7 @@ macro_rules! vector {
 pub(super) use vector;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Op {
+pub(in crate::x64) enum Op {
     Add,
     Sub,
     Mul,

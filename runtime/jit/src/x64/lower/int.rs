@@ -79,6 +79,11 @@ pub(super) fn register(asm: &mut Asm, of: Scalar, src: Src) -> u8 {
 
 /// `a * b + c`.
 pub(super) fn multiply_add(asm: &mut Asm, of: Scalar, dst: u8, [a, b, c]: [Src; 3]) {
+    if let (Src::Reg(a), Src::Imm(factor)) = (a, b)
+        && add_scaled(asm, of, dst, (a, factor), c)
+    {
+        return;
+    }
     if c == Src::Reg(dst) {
         multiply(asm, of, SCRATCH, a, b);
         alu(asm, Alu::Add, of, dst, Src::Reg(SCRATCH));
@@ -86,6 +91,26 @@ pub(super) fn multiply_add(asm: &mut Asm, of: Scalar, dst: u8, [a, b, c]: [Src; 
         multiply(asm, of, dst, a, b);
         add(asm, of, dst, Src::Reg(dst), c);
     }
+}
+
+/// `a * factor + c` in one instruction. False, and no code, if there is none, or it takes no less time than two.
+fn add_scaled(asm: &mut Asm, of: Scalar, dst: u8, (a, factor): (u8, i32), c: Src) -> bool {
+    macro_rules! address {
+        ($($address:tt)*) => {
+            if of.is_wide() { emit!(asm; lea Rq(dst), $($address)*) } else { emit!(asm; lea Rd(dst), $($address)*) }
+        };
+    }
+    match (factor, c) {
+        (2, Src::Reg(c)) => address!([Rq(c) + Rq(a) * 2]),
+        (4, Src::Reg(c)) => address!([Rq(c) + Rq(a) * 4]),
+        (8, Src::Reg(c)) => address!([Rq(c) + Rq(a) * 8]),
+        (2, Src::Imm(c)) => address!([Rq(a) + Rq(a) + c]),
+        (3, Src::Imm(c)) => address!([Rq(a) + Rq(a) * 2 + c]),
+        (5, Src::Imm(c)) => address!([Rq(a) + Rq(a) * 4 + c]),
+        (9, Src::Imm(c)) => address!([Rq(a) + Rq(a) * 8 + c]),
+        _ => return false,
+    }
+    true
 }
 
 pub(super) fn complement(asm: &mut Asm, of: Scalar, dst: u8, a: Src) {
@@ -129,6 +154,10 @@ pub(super) fn add(asm: &mut Asm, of: Scalar, dst: u8, a: Src, b: Src) {
 pub(super) fn subtract(asm: &mut Asm, of: Scalar, dst: u8, a: Src, b: Src) {
     match (a, b) {
         (Src::Reg(_), Src::Imm(imm)) if imm != i32::MIN => add(asm, of, dst, a, Src::Imm(-imm)),
+        (Src::Imm(0), Src::Reg(b)) => {
+            move_value(asm, of, dst, b);
+            sized!(asm, of; neg dst);
+        }
         (_, Src::Reg(b)) if b == dst && a != Src::Reg(dst) => {
             sized!(asm, of; neg dst);
             alu(asm, Alu::Add, of, dst, a);
@@ -290,6 +319,15 @@ pub(in crate::x64) fn compare(asm: &mut Asm, of: Scalar, [a, b]: [Src; 2], cc: C
         _ => alu(asm, Alu::Cmp, of, a, b),
     }
     Flags::One(cc)
+}
+
+/// Compares the bits that two numbers have in common with zero.
+pub(in crate::x64) fn test_bits(asm: &mut Asm, of: Scalar, a: u8, b: Src) -> Flags {
+    match b {
+        Src::Reg(b) => sized!(asm, of; test a, b),
+        Src::Imm(imm) => sized!(asm, of; test a; DWORD imm),
+    }
+    Flags::One(Cc::Ne)
 }
 
 /// Which division, and whether its quotient or its remainder.

@@ -1,8 +1,9 @@
 //! Loads and stores: of elements of buffers, of slots of the frame and of spill slots. The graph has the range checks.
 
-use dynasmrt::DynasmApi;
+use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi};
 
-use super::{Asm, Scalar, Src, emit};
+use super::float::{Op, vector};
+use super::{Asm, Scalar, Src, emit, move_value};
 use crate::processor::registers::RSP;
 
 /// Assembles an instruction with the element `$index` at `$base` as its memory operand, which is between what stands in
@@ -89,5 +90,47 @@ pub(crate) fn compare_memory(asm: &mut Asm, of: Scalar, offset: i32, rhs: Src) {
         (Src::Reg(rhs), false) => slot!(asm, RSP, offset; [cmp DWORD] [, Rd(rhs)]),
         (Src::Imm(rhs), true) => slot!(asm, RSP, offset; [cmp QWORD] [, DWORD rhs]),
         (Src::Imm(rhs), false) => slot!(asm, RSP, offset; [cmp DWORD] [, DWORD rhs]),
+    }
+}
+
+/// A float in memory: an offset in the native frame, or a constant after the code.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FloatOperand {
+    Frame(i32),
+    Constant(DynamicLabel),
+}
+
+/// Loads a float.
+pub(crate) fn load_float(asm: &mut Asm, of: Scalar, dst: u8, operand: FloatOperand) {
+    match operand {
+        FloatOperand::Frame(offset) => load_slot(asm, of, dst, RSP, offset),
+        FloatOperand::Constant(label) if asm.features.avx => vector!(asm, of; vmovss vmovsd, Rx(dst), [=>label]),
+        FloatOperand::Constant(label) => vector!(asm, of; movss movsd, Rx(dst), [=>label]),
+    }
+}
+
+/// `a op operand`.
+pub(in crate::x64) fn float_with_memory(asm: &mut Asm, op: Op, of: Scalar, (dst, a): (u8, u8), operand: FloatOperand) {
+    macro_rules! forms {
+        ($($memory:tt)*) => {
+            match op {
+                Op::Add if asm.features.avx => vector!(asm, of; vaddss vaddsd, Rx(dst), Rx(a), $($memory)*),
+                Op::Sub if asm.features.avx => vector!(asm, of; vsubss vsubsd, Rx(dst), Rx(a), $($memory)*),
+                Op::Mul if asm.features.avx => vector!(asm, of; vmulss vmulsd, Rx(dst), Rx(a), $($memory)*),
+                Op::Div if asm.features.avx => vector!(asm, of; vdivss vdivsd, Rx(dst), Rx(a), $($memory)*),
+                Op::Add => vector!(asm, of; addss addsd, Rx(dst), $($memory)*),
+                Op::Sub => vector!(asm, of; subss subsd, Rx(dst), $($memory)*),
+                Op::Mul => vector!(asm, of; mulss mulsd, Rx(dst), $($memory)*),
+                Op::Div => vector!(asm, of; divss divsd, Rx(dst), $($memory)*),
+                Op::Min | Op::Max => unreachable!("minima and maxima read registers"),
+            }
+        };
+    }
+    if !asm.features.avx {
+        move_value(asm, of, dst, a);
+    }
+    match operand {
+        FloatOperand::Frame(offset) => forms!([Rq(RSP) + offset]),
+        FloatOperand::Constant(label) => forms!([=>label]),
     }
 }

@@ -35,8 +35,11 @@ pub(crate) use code::Cc;
 pub(super) use code::{Asm, move_value};
 pub(crate) use code::{Flags, Src};
 use code::{emit, integer_constant, jump, jump_by, jump_short, move_if};
-pub(super) use int::compare;
-pub(super) use memory::{MemoryOp, compare_memory, load_slot, store_slot, with_memory};
+pub(super) use float::Op as FloatOp;
+pub(super) use int::{compare, test_bits};
+pub(super) use memory::{
+    FloatOperand, MemoryOp, compare_memory, float_with_memory, load_float, load_slot, store_slot, with_memory,
+};
 
 /// Jumps to `label` if a test was true.
 pub(super) fn jump_if(asm: &mut Asm, flags: Flags, label: DynamicLabel) {

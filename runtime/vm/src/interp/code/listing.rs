@@ -23,6 +23,8 @@ pub struct CodePart {
     pub op: Option<u32>,
     /// True for the part before a block, whose text is a title.
     pub begins_block: bool,
+    /// True for a constant that instructions read.
+    pub is_data: bool,
     /// Its operands and results, and their registers.
     pub text: String,
 }

@@ -7,6 +7,7 @@ mod evex;
 mod lanes;
 mod listing;
 mod machine;
+mod memory_operands;
 mod wide_lanes;
 
 use dynasmrt::DynasmApi;
