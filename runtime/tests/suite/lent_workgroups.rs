@@ -104,7 +104,8 @@ fn observe(text: &str, dispatch: DispatchMode, is_limited: bool) -> Observed {
     let modules = [Module::native(Host).expect("is a module"), Module::from_bytes(&bytes).expect("loads")];
     let mut all = Limits { dispatch, ..Limits::default() };
     if is_limited {
-        (all.fuel, all.memory) = (Some(Fuel::new(STEPS)), Some(MemoryBudget::new(256 << 20)));
+        // The stack of a call takes half of it.
+        (all.fuel, all.memory) = (Some(Fuel::new(STEPS)), Some(MemoryBudget::new(256 << 10)));
     }
     let context = Context::with_limits(modules, all.clone()).expect("starts");
     let limits = is_limited.then_some(&all);

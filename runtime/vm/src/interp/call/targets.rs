@@ -124,15 +124,16 @@ impl<P: PassedList + Clone> TypedTarget<P, ()> {
         self.callee.make_ready(state)?;
         // Where machine code is entered differently, calls are made one by one.
         let is_entered_so = limits.is_none_or(|limits| dispatch(limits) == dispatch(&self.callee.limits));
-        // One stack is counted for all calls, and buffers that are counted are not kept for the calls after these.
+        // Buffers that are counted are not kept for the calls after these.
         let memory = limits.and_then(|limits| limits.memory.as_ref());
-        let mut charge = Charge::new(memory, self.callee.limits.stack_size() as u64, "a stack")?;
         let mut counted = Vec::new();
         let LendableObjects { buffers, .. } = &mut *lendable;
         let buffers = NonNull::from(if memory.is_some() { &mut counted } else { buffers });
         // A call that is lent to again and again, and the list that is lent to it. All that these calls need is
         // borrowed once: a workgroup of a kernel computes a few elements, and each store that is left out counts.
         let mut lent: Option<(LentList, Box<ReadyCall>)> = None;
+        // Its stack, counted while it is lent to: other calls have stacks of their own.
+        let mut charge = Charge::default();
         loop {
             let changed = if lent.is_some() { None } else { lendable.changed() };
             let goes_on = next(arguments, changed);
@@ -151,6 +152,8 @@ impl<P: PassedList + Clone> TypedTarget<P, ()> {
                 let list = lendable.known.take();
                 lent = list.and_then(|list| Some((list, state.ready.take_if(is_ready)?)));
                 if let Some((list, ready)) = &mut lent {
+                    let bytes = limits.map_or(0, |limits| limits.stack_size() as u64);
+                    charge = Charge::new(memory, bytes, "a stack")?;
                     // SAFETY: this function has the state and the buffers for itself. The caller guarantees that
                     // nothing changes the list but these calls; it is lent again after it may have been changed. The
                     // limits outlive this function, which ends them before it gives the ready call back.
@@ -171,9 +174,10 @@ impl<P: PassedList + Clone> TypedTarget<P, ()> {
                 }
                 continue;
             }
+            let charge = std::mem::take(&mut charge);
             let step = match (lent.take(), limits) {
                 (Some((_, ready)), _) if !ready.returned() => {
-                    let limits = (limits.unwrap_or(&self.callee.limits), std::mem::take(&mut charge));
+                    let limits = (limits.unwrap_or(&self.callee.limits), charge);
                     ready.go_on(&self.callee, &mut state.context, limits, &mut TypedResults::<()>::sink())?
                 }
                 (Some((_, mut ready)), _) => {
