@@ -1,7 +1,5 @@
 //! Loops that may become strips, and the limits that their guards check.
 
-use smallvec::SmallVec;
-
 use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::analysis::shapes::Shapes;
 use crate::generated::vm::primitive::Primitive;
@@ -98,18 +96,6 @@ pub(super) fn is_long(graph: &Graph, nest: &LoopNest) -> bool {
         (Some(start), Some(bound)) => bound.saturating_sub(start) >= MIN_STRIP,
         _ => true,
     }
-}
-
-/// The number that a loop divides by, or divides by multiples of.
-pub(super) fn finest(graph: &Graph, nest: &LoopNest) -> Option<NodeId> {
-    let mut divisors: SmallVec<[NodeId; 8]> = SmallVec::new();
-    nest.for_each_node(graph, &mut |id| {
-        if division(graph, id).is_some() {
-            divisors.push(graph.node(id).args[1]);
-        }
-    });
-    let is_of_all = |columns: &NodeId| divisors.iter().all(|divisor| multiple(graph, *divisor, *columns).is_some());
-    divisors.iter().copied().find(is_of_all)
 }
 
 /// Which multiple of a number another one is.

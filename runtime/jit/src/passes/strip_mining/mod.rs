@@ -13,9 +13,6 @@
 //! divisors, the quotients of a remainder among them, a strip ends where the first of its quotients changes. Dividends
 //! and divisors are known not to be negative, so what rounds quotients toward negative infinity is folded, too.
 //!
-//! If all divisors are multiples of one, strips are rows of so many iterations, or the rest of one, and are counted: a
-//! strip does not wait for a division to know where it ends, and the other quotients are those of the row's number.
-//!
 //! ```text
 //! preheader --> guards --> header of strips --> strip --> header --> body --+     after --> header of strips
 //!     |           |              |                           ^  |           |       ^

@@ -9,7 +9,9 @@
 //!   out[z, y, x] = ...                            out[z, y, x] = ...                        out[p, y, x] = ...
 //! ```
 
-use super::candidates::{Before, MIN_STRIP, SMALL, division, finest, has_vectors, is_candidate, multiple};
+use smallvec::SmallVec;
+
+use super::candidates::{Before, MIN_STRIP, SMALL, division, has_vectors, is_candidate, multiple};
 use super::strips;
 use crate::analysis::loop_nest::{LoopNest, addend};
 use crate::generated::vm::primitive::Primitive;
@@ -31,7 +33,14 @@ pub(super) fn columns(graph: &Graph, nest: &LoopNest) -> Option<NodeId> {
     if !parameters.iter().zip(&nest.next).all(steps) || !may_be_zero(graph, nest.start[nest.induction]) {
         return None;
     }
-    finest(graph, nest)
+    let mut divisors: SmallVec<[NodeId; 8]> = SmallVec::new();
+    nest.for_each_node(graph, &mut |id| {
+        if division(graph, id).is_some() {
+            divisors.push(graph.node(id).args[1]);
+        }
+    });
+    let is_of_all = |columns: &NodeId| divisors.iter().all(|divisor| multiple(graph, *divisor, *columns).is_some());
+    divisors.iter().copied().find(is_of_all)
 }
 
 /// Whether a loop is known to be a rectangle with so many columns, but for its start, and divides nothing but its

@@ -2,11 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::candidates::{MIN_STRIP, finest};
 use super::copy::{Copier, Rectangle};
 use crate::analysis::loop_nest::LoopNest;
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::bits::Bits;
 use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, Graph, Kind, NodeId, Nodes, Terminator};
 use crate::ir::types::{Scalar, Ty};
 
@@ -29,17 +27,7 @@ pub(super) struct Split {
     pub strip: BlockIndex,
 }
 
-/// The number of columns if the strips of a loop end where rows of so many do: it divides by that number, which is
-/// known before it, or by multiples.
-fn columns_of_rows(graph: &Graph, nest: &LoopNest, defined: &Bits) -> Option<NodeId> {
-    let columns = finest(graph, nest).filter(|columns| !defined.contains(columns.index()))?;
-    graph.constant(columns).is_none_or(|columns| columns >= MIN_STRIP).then_some(columns)
-}
-
 /// Adds the strips before a loop: the rows of a rectangle if they have so many `columns`.
-///
-/// Strips that end where rows do are counted: but for the first one, each begins where a row does. So the number of the
-/// row is known without a division, on which the next strip would have to wait.
 pub(super) fn split(graph: &mut Graph, nest: &LoopNest, columns: Option<NodeId>) -> Option<Split> {
     let header_exit = graph.blocks[nest.header].header_exit?;
     let defined = nest.defined(graph);
@@ -72,10 +60,8 @@ pub(super) fn split(graph: &mut Graph, nest: &LoopNest, columns: Option<NodeId>)
     });
 
     let counter = current[nest.induction];
-    let of_rows = columns.or_else(|| columns_of_rows(graph, nest, &defined));
-    let row = of_rows.map(|columns| (graph.parameter(strips, Ty::Scalar(Scalar::I64)), columns));
-    let is_rectangle = columns.is_some();
-    let copier = Copier::new(graph, nest, defined, checks, exit, (strip, at_strip, counter), (row, is_rectangle));
+    let row = columns.map(|columns| (graph.parameter(strips, Ty::Scalar(Scalar::I64)), columns));
+    let copier = Copier::new(graph, nest, defined, checks, exit, (strip, at_strip, counter), row);
     let copied = copier.copy()?;
 
     let after = graph.add_block();
@@ -100,21 +86,9 @@ pub(super) fn split(graph: &mut Graph, nest: &LoopNest, columns: Option<NodeId>)
             (next, (column, columns), (row, rows))
         }
         _ => {
-            let mut next = graph.blocks[copied.header].parameters.clone();
-            let inner = next[nest.induction];
-            if let Some((row, columns)) = row {
-                let [zero, one] = [0, 1].map(|bits| graph.add_constant(Scalar::I64, bits));
-                let start = nest.start[nest.induction];
-                into_first.push(if graph.constant(start) == Some(0) {
-                    zero
-                } else {
-                    let first = integer(graph, checks, Primitive::CheckedDivS, &[start, columns]);
-                    graph.nodes[first.index()].exit = Some(exit);
-                    first
-                });
-                next.push(integer(graph, after, Primitive::WrappingAdd, &[row, one]));
-            }
-            (next, (inner, copied.end), (counter, nest.bound))
+            let own = graph.blocks[copied.header].parameters.clone();
+            let inner = own[nest.induction];
+            (own, (inner, copied.end), (counter, nest.bound))
         }
     };
     graph.blocks[after].terminator =
