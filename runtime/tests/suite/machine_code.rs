@@ -75,9 +75,10 @@ vm.func @products(%r0: !vm.buffer, %r1: !vm.buffer, %r2: !vm.buffer, %i0:1: i64,
   %i12:13 = vm.const.i64.zero
   %i22:23 = vm.const.i64 3
   %i24:25 = vm.const.i64.zero
+  %i26:27 = vm.const.i64 20
   vm.br ^bb1()
 ^bb1:
-  %i16 = vm.cmp.lt.i64.s %i6:7, %i8:9
+  %i16 = vm.cmp.lt.i64.s %i6:7, %i26:27
   vm.cond_br %i16, ^bb2(), ^bb5()
 ^bb2:
   %i14:15 = vm.add.i64 %i6:7, %i2:3
