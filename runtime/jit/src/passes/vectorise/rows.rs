@@ -3,6 +3,7 @@
 
 use smallvec::SmallVec;
 
+use super::guards::is_left_to_guards;
 use crate::analysis::loop_nest::{Item, LoopNest, addend, increment};
 use crate::analysis::shapes::access;
 use crate::generated::vm::primitive::Primitive;
@@ -366,14 +367,7 @@ impl<'a> RowsBuilder<'a> {
     fn node(&mut self, id: NodeId, row: u64) -> Option<()> {
         let node = self.graph.node(id).clone();
         let copy = match node.kind {
-            Kind::IsBuffer(_)
-            | Kind::IsMutable(_)
-            | Kind::InRange
-            | Kind::HasRoom
-            | Kind::Elements(..)
-            | Kind::UncountStep => {
-                return Some(());
-            }
+            kind if is_left_to_guards(kind) => return Some(()),
             Kind::Base(_) => *self.initial_values.get(&id)?,
             Kind::Primitive(primitive, _) if !can_copy(self.graph, id, primitive) => return None,
             Kind::Primitive(..) | Kind::Low | Kind::High | Kind::Pair | Kind::Cast | Kind::Number => {

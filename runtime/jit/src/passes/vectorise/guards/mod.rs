@@ -100,6 +100,16 @@ pub(super) struct Guards<'a> {
     initial_values: Table<NodeId, NodeId>,
 }
 
+/// Whether copies of a nest leave a node out: the guards have made its check, or it only serves a check or the scalar
+/// loop.
+pub(super) fn is_left_to_guards(kind: Kind) -> bool {
+    match kind {
+        Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::InRange | Kind::HasRoom => true,
+        Kind::Elements(..) | Kind::UncountStep => true,
+        _ => false,
+    }
+}
+
 impl<'a> Guards<'a> {
     pub fn new(graph: &'a mut Graph, defined: &'a Bits, block: BlockIndex, exit: ExitId) -> Guards<'a> {
         Guards {

@@ -12,6 +12,7 @@ mod wide_division;
 
 use smallvec::SmallVec;
 
+use super::guards::is_left_to_guards;
 use crate::analysis::carried::Carried;
 use crate::analysis::loop_nest::Item;
 use crate::analysis::shapes::{Element, Role, Shape, access, load_and_store};
@@ -304,14 +305,7 @@ impl LoopBodyBuilder<'_, '_> {
         }
         let node = self.graph.node(id).clone();
         let value = match node.kind {
-            Kind::IsBuffer(_)
-            | Kind::IsMutable(_)
-            | Kind::InRange
-            | Kind::HasRoom
-            | Kind::Elements(..)
-            | Kind::UncountStep => {
-                return Some(());
-            }
+            kind if is_left_to_guards(kind) => return Some(()),
             Kind::Base(_) => Value::Scalar(*self.of.initial_values.get(&id)?),
             Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store => return self.store(&node, id),
             Kind::Primitive(primitive, _) if primitive.effect() == Effect::Load => self.load_node(&node, id)?,
