@@ -103,11 +103,8 @@ pub(super) struct Guards<'a> {
 /// Whether copies of a nest leave a node out: the guards have made its check, or it only serves a check or the scalar
 /// loop.
 pub(super) fn is_left_to_guards(kind: Kind) -> bool {
-    match kind {
-        Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::InRange | Kind::HasRoom => true,
-        Kind::Elements(..) | Kind::UncountStep => true,
-        _ => false,
-    }
+    let is_check = matches!(kind, Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::InRange | Kind::HasRoom);
+    is_check || matches!(kind, Kind::Elements(..) | Kind::UncountStep)
 }
 
 impl<'a> Guards<'a> {
