@@ -31,9 +31,18 @@ class Ended(Exception):
 def signal_after(seconds: float, handler: Callable[[int, FrameType | None], object] | None = None) -> Iterator[None]:
     """Sends the process an interrupt, which `handler` handles, or Python's own handler."""
     before = signal.signal(signal.SIGINT, handler or signal.default_int_handler)
-    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    # The start of a thread takes long where processors are busy, and is not to be interrupted.
+    begins = threading.Event()
+
+    def interrupt() -> None:
+        begins.wait()
+        time.sleep(seconds)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Thread(target=interrupt)
     timer.start()
     try:
+        begins.set()
         yield
     finally:
         # One that comes too late tells of a call that ended by itself.

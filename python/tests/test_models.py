@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import pickle
+import random
 import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 from pathlib import Path
@@ -265,6 +268,59 @@ def test_threads_share_a_model(models: Path, device: str) -> None:
     for thread in threads:
         thread.join()
     assert failures == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_threads_share_every_object(models: Path, device: str, seed: int) -> None:
+    """Interpreters without a lock run all of this at the same time."""
+    model = vireo.Model(models / "mlp.vmfb", device=device)
+    session, limits = model.session(), vireo.Limits(fuel=2**62)
+    function, prepared = session["mlp"], session["mlp"].prepare(X)
+    limited = vireo.Session(models / "multi.vmfb", device=device, limits=limits)["collatz"]
+    expected, tensor, fence = _call(model), vireo.borrow(X) if X.ctypes.data % 64 == 0 else session.mlp(X), vireo.Fence()
+    shared, failures = session.mlp(X), []
+
+    def prepared_call() -> bool:
+        prepared.set(0, X)
+        return np.array_equal(prepared.run(), expected)
+
+    steps = [
+        lambda: np.array_equal(session.mlp(X), expected),
+        lambda: np.array_equal(function(X), expected),
+        prepared_call,
+        lambda: limited(27)[0] == 111 and (limits.fuel_used or 0) > 0,
+        lambda: np.array_equal(np.from_dlpack(shared), expected) and shared.tolist() == expected.tolist(),
+        lambda: bytes(memoryview(shared).cast("B")) == expected.tobytes() and tensor.nbytes > 0,
+        lambda: str(function.signature) == str(model.signatures["mlp"]) and not fence.is_signaled,
+        lambda: pickle.loads(pickle.dumps(model)).name == model.name,
+        lambda: gc.collect() >= 0,
+    ]
+
+    def work(number: int) -> None:
+        draw = random.Random(seed * 100 + number)
+        for _ in range(60):
+            step = draw.randrange(len(steps))
+            try:
+                if not steps[step]():
+                    failures.append(f"step {step}: another result")
+            except Exception as error:  # noqa: BLE001
+                failures.append(f"step {step}: {error!r}")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert not any(thread.is_alive() for thread in threads)
+    assert failures == []
+
+
+@pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="an interpreter with a lock")
+def test_an_interpreter_without_a_lock_stays_so() -> None:
+    """A library that does not say that it needs no lock turns it on for the whole process."""
+    code = "import sys, vireo, vireo.compat.iree; assert not sys._is_gil_enabled()"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHON_GIL"}
+    subprocess.run([sys.executable, "-P", "-W", "error", "-c", code], check=True, env=environment)
 
 
 def test_limits_end_calls(models: Path) -> None:
