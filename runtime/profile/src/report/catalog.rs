@@ -1,6 +1,6 @@
 //! The targets of events, in the order of the file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use vireo_core::record_file::ReadError;
 
@@ -23,6 +23,8 @@ pub(crate) struct Catalog {
     pub(super) command_buffers: Vec<CommandBuffer>,
     pub(super) operations: Vec<CommandOperation>,
     pub(super) queues: Vec<Queue>,
+    /// The device, number and stream of each queue: a file may have as many queues as events.
+    known_queues: HashSet<(u32, u32, u64)>,
     /// Chunks that lack records, and how many these are.
     truncated: BTreeMap<Content, (u64, u64)>,
 }
@@ -48,7 +50,12 @@ impl Catalog {
                 }
                 Content::CommandBuffers => catalog.command_buffers.push(CommandBuffer::read(&record.head()?)),
                 Content::CommandOperations => catalog.operations.push(CommandOperation::read(&record.head()?)),
-                Content::Queues => catalog.queues.push(Queue::read(&record.head()?)),
+                Content::Queues => {
+                    let queue = Queue::read(&record.head()?);
+                    let Queue { physical_device_ordinal: device, queue_ordinal, stream_id, .. } = queue;
+                    catalog.known_queues.insert((device, queue_ordinal, stream_id));
+                    catalog.queues.push(queue);
+                }
                 _ => {}
             }
             Ok(())
@@ -69,10 +76,7 @@ impl Catalog {
     }
 
     pub(super) fn has_queue(&self, device: u32, queue: u32, stream: u64) -> bool {
-        let is = |known: &Queue| {
-            (known.physical_device_ordinal, known.queue_ordinal, known.stream_id) == (device, queue, stream)
-        };
-        self.queues.iter().any(is)
+        self.known_queues.contains(&(device, queue, stream))
     }
 
     /// The clock of a device.
