@@ -1,7 +1,7 @@
 //! Vectorised loops on both tiers: random nests of them (`nests`, `program`, `products`, `moves`, `short_rows`,
 //! `wide`), which loops become vectors (`shape`), what several iterations share (`rows`), loops that divide what they
-//! count with (`strips`), loops of bytes (`bytes`), their fuel (`fuel`), and nests that are drawn to leave their
-//! buffers, over memory with inaccessible pages around it (`hostile`).
+//! count with (`strips`, `parts`), loops of bytes (`bytes`), their fuel (`fuel`), and nests that are drawn to leave
+//! their buffers, over memory with inaccessible pages around it (`hostile`).
 
 mod bytes;
 mod fuel;
@@ -9,6 +9,7 @@ mod fuel;
 mod hostile;
 mod moves;
 mod nests;
+mod parts;
 mod pressure;
 mod products;
 mod program;

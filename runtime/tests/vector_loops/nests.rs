@@ -12,6 +12,7 @@ use vireo::vm::{Buffer, Context, Function, Module, Obj, Value};
 use super::bytes::{self, has_byte_lanes};
 use super::has_lanes;
 use super::moves::moves;
+use super::parts::parts;
 use super::pressure::{pressure, wide_pressure};
 use super::products::product;
 use super::program::{LENGTH, Random, product_of_strides, program};
@@ -217,6 +218,14 @@ fn random_nests_that_divide_leave_memory_as_the_interpreter_does() {
     let write =
         |random: &mut Random, divisors: &mut Random| program(random, Some(Random(divisors.below(1 << 31))), None);
     run(write, number("VIREO_FIRST", 0), nests(150));
+    // In these, strips were parts of rows, and each counted as a whole one.
+    [964, 900_023].iter().for_each(|number| run(write, *number, 1));
+}
+
+#[test]
+fn random_parts_of_rows_leave_memory_as_the_interpreter_does() {
+    verify_between_passes();
+    run(|random, _| parts(random), number("VIREO_FIRST", 0), nests(300));
 }
 
 #[test]

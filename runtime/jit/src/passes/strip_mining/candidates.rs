@@ -98,6 +98,12 @@ pub(super) fn is_long(graph: &Graph, nest: &LoopNest) -> bool {
     }
 }
 
+/// The one of some divisors that all of them are multiples of, if there is one.
+pub(super) fn finest(graph: &Graph, divisors: &[NodeId]) -> Option<NodeId> {
+    let is_of_all = |columns: &NodeId| divisors.iter().all(|divisor| multiple(graph, *divisor, *columns).is_some());
+    divisors.iter().copied().find(is_of_all)
+}
+
 /// Which multiple of a number another one is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Multiple {

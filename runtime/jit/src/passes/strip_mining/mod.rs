@@ -13,6 +13,10 @@
 //! divisors, the quotients of a remainder among them, a strip ends where the first of its quotients changes. Dividends
 //! and divisors are known not to be negative, so what rounds quotients toward negative infinity is folded, too.
 //!
+//! If all divisors of the induction variable are multiples of one, strips are rows of so many iterations, or parts of
+//! them, and rows are counted: a strip does not wait for a division to know where its row ends, and the other quotients
+//! are those of the row's number. A loop that also divides a sum, as `(i + 3) / d`, has strips that end inside rows.
+//!
 //! ```text
 //! preheader --> guards --> header of strips --> strip --> header --> body --+     after --> header of strips
 //!     |           |              |                           ^  |           |       ^

@@ -11,7 +11,7 @@
 
 use smallvec::SmallVec;
 
-use super::candidates::{Before, MIN_STRIP, SMALL, division, has_vectors, is_candidate, multiple};
+use super::candidates::{Before, MIN_STRIP, SMALL, division, finest, has_vectors, is_candidate, multiple};
 use super::strips;
 use crate::analysis::loop_nest::{LoopNest, addend};
 use crate::generated::vm::primitive::Primitive;
@@ -39,8 +39,7 @@ pub(super) fn columns(graph: &Graph, nest: &LoopNest) -> Option<NodeId> {
             divisors.push(graph.node(id).args[1]);
         }
     });
-    let is_of_all = |columns: &NodeId| divisors.iter().all(|divisor| multiple(graph, *divisor, *columns).is_some());
-    divisors.iter().copied().find(is_of_all)
+    finest(graph, &divisors)
 }
 
 /// Whether a loop is known to be a rectangle with so many columns, but for its start, and divides nothing but its

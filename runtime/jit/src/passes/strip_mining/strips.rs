@@ -2,9 +2,11 @@
 
 use smallvec::SmallVec;
 
+use super::candidates::{MIN_STRIP, division, finest};
 use super::copy::{Copier, Rectangle};
-use crate::analysis::loop_nest::LoopNest;
+use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::generated::vm::primitive::Primitive;
+use crate::ir::bits::Bits;
 use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, Graph, Kind, NodeId, Nodes, Terminator};
 use crate::ir::types::{Scalar, Ty};
 
@@ -27,7 +29,40 @@ pub(super) struct Split {
     pub strip: BlockIndex,
 }
 
+/// The number of columns if the strips of a loop end where rows of so many do: it divides its induction variable, or
+/// what such a division leaves of that, by this number, which is known before it, and else by multiples. By what it
+/// divides quotients and sums does not matter.
+fn columns_of_rows(graph: &Graph, nest: &LoopNest, defined: &Bits) -> Option<NodeId> {
+    let mut in_rows: SmallVec<[NodeId; 8]> = SmallVec::new();
+    in_rows.push(graph.blocks[nest.header].parameters[nest.induction]);
+    let mut divisors: SmallVec<[NodeId; 8]> = SmallVec::new();
+    let own = nest.body.iter().filter_map(|item| match item {
+        Item::Nodes(block) => Some(*block),
+        Item::Loop(_) => None,
+    });
+    for id in own.flat_map(|block| &graph.blocks[block].nodes) {
+        let node = graph.node(*id);
+        let is_in_rows = match division(graph, *id) {
+            Some(is_quotient) if in_rows.contains(&node.args[0]) => {
+                divisors.push(node.args[1]);
+                !is_quotient
+            }
+            // Remainders that are not negative are not corrected.
+            _ => matches!(node.kind, Kind::Primitive(Primitive::Select, _)) && in_rows.contains(&node.args[2]),
+        };
+        if is_in_rows {
+            in_rows.push(*id);
+        }
+    }
+    let columns = finest(graph, &divisors).filter(|columns| !defined.contains(columns.index()))?;
+    graph.constant(columns).is_none_or(|columns| columns >= MIN_STRIP).then_some(columns)
+}
+
 /// Adds the strips before a loop: the rows of a rectangle if they have so many `columns`.
+///
+/// Strips that end where rows do are counted, so the number of the row is known without a division, on which the next
+/// strip would have to wait. The first strip may begin in the middle of a row. Others do so only if strips end where
+/// something else than rows does, too: then the row ends with a strip if no iteration of it is left.
 pub(super) fn split(graph: &mut Graph, nest: &LoopNest, columns: Option<NodeId>) -> Option<Split> {
     let header_exit = graph.blocks[nest.header].header_exit?;
     let defined = nest.defined(graph);
@@ -60,8 +95,10 @@ pub(super) fn split(graph: &mut Graph, nest: &LoopNest, columns: Option<NodeId>)
     });
 
     let counter = current[nest.induction];
-    let row = columns.map(|columns| (graph.parameter(strips, Ty::Scalar(Scalar::I64)), columns));
-    let copier = Copier::new(graph, nest, defined, checks, exit, (strip, at_strip, counter), row);
+    let of_rows = columns.or_else(|| columns_of_rows(graph, nest, &defined));
+    let row = of_rows.map(|columns| (graph.parameter(strips, Ty::Scalar(Scalar::I64)), columns));
+    let is_rectangle = columns.is_some();
+    let copier = Copier::new(graph, nest, defined, checks, exit, (strip, at_strip, counter), (row, is_rectangle));
     let copied = copier.copy()?;
 
     let after = graph.add_block();
@@ -86,9 +123,26 @@ pub(super) fn split(graph: &mut Graph, nest: &LoopNest, columns: Option<NodeId>)
             (next, (column, columns), (row, rows))
         }
         _ => {
-            let own = graph.blocks[copied.header].parameters.clone();
-            let inner = own[nest.induction];
-            (own, (inner, copied.end), (counter, nest.bound))
+            let mut next = graph.blocks[copied.header].parameters.clone();
+            let inner = next[nest.induction];
+            if let Some((row, columns)) = row {
+                let [zero, one] = [0, 1].map(|bits| graph.add_constant(Scalar::I64, bits));
+                let start = nest.start[nest.induction];
+                into_first.push(if graph.constant(start) == Some(0) {
+                    zero
+                } else {
+                    let first = integer(graph, checks, Primitive::CheckedDivS, &[start, columns]);
+                    graph.nodes[first.index()].exit = Some(exit);
+                    first
+                });
+                let mut next_row = integer(graph, after, Primitive::WrappingAdd, &[row, one]);
+                if let Some(row_end) = copied.row_end {
+                    let is_left = graph.add_node(after, less, Ty::Truth, &[inner, row_end]);
+                    next_row = integer(graph, after, Primitive::Select, &[is_left, row, next_row]);
+                }
+                next.push(next_row);
+            }
+            (next, (inner, copied.end), (counter, nest.bound))
         }
     };
     graph.blocks[after].terminator =

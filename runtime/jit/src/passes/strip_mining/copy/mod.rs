@@ -2,12 +2,14 @@
 //! values that are the same in all iterations are computed before it, and values that grow by one from iteration to
 //! iteration are known by their first one.
 
+mod rows;
+
 use std::collections::HashSet;
 
 use smallvec::SmallVec;
 
-use super::candidates::{LARGE, MIN_STRIP, Multiple, SMALL, division, multiple};
-use crate::analysis::loop_nest::{Item, LoopNest, addend};
+use super::candidates::{LARGE, MIN_STRIP, SMALL, division};
+use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{BlockIndex, Branch, ExitId, Graph, Kind, Node, NodeId, Nodes, Terminator};
@@ -48,6 +50,8 @@ pub(super) struct Copied {
     pub latch: BlockIndex,
     /// The exclusive bound of the induction variable in a strip.
     pub end: NodeId,
+    /// Where the row of a strip ends, if that may be after the strip.
+    pub row_end: Option<NodeId>,
     pub rectangle: Option<Rectangle>,
     /// The copies of all blocks, in their order.
     pub blocks: Vec<BlockIndex>,
@@ -78,10 +82,18 @@ pub(super) struct Copier<'a> {
     /// The induction variable of the copy, and what it stays below in a strip.
     own: NodeId,
     end: NodeId,
-    /// If strips are rows of a rectangle: the number of the row, with that of the columns in the loop; and the number
-    /// of the iteration in it.
+    /// If strips are rows, or the rest of one: the number of the row, with that of the columns in the loop; and the
+    /// number of the iteration in it.
     row: Option<(NodeId, NodeId)>,
     column: Option<NodeId>,
+    /// Whether they are the rows of a rectangle, which the outer loop counts. Otherwise it counts their iterations,
+    /// too.
+    is_rectangle: bool,
+    /// The distance of the column from the induction variable, and where the row ends, if they are not.
+    offset: Option<NodeId>,
+    row_end: Option<NodeId>,
+    /// Whether strips end where something else than a row does, too.
+    has_parts: bool,
     /// Values of the copy that are a number of rows and the column, with that number.
     in_rows: Table<NodeId, NodeId>,
     /// Copies of nodes, blocks and exits of the loop.
@@ -111,7 +123,7 @@ impl<'a> Copier<'a> {
         checks: BlockIndex,
         exit: ExitId,
         (strip, at_strip, counter): (BlockIndex, ExitId, NodeId),
-        row: Option<(NodeId, NodeId)>,
+        (row, is_rectangle): (Option<(NodeId, NodeId)>, bool),
     ) -> Copier<'a> {
         let mut divisors = HashSet::new();
         nest.for_each_node(graph, &mut |id| {
@@ -124,6 +136,10 @@ impl<'a> Copier<'a> {
             end: nest.bound,
             row,
             column: None,
+            is_rectangle,
+            offset: None,
+            row_end: None,
+            has_parts: false,
             in_rows: Table::default(),
             graph,
             nest,
@@ -165,51 +181,18 @@ impl<'a> Copier<'a> {
         }
         let Terminator::Branch(_, [then, _]) = &self.graph.blocks[nest.header].terminator else { return None };
         let [header, body] = [nest.header, then.target].map(|block| self.blocks.get(&block).copied());
-        let rectangle = match self.row {
+        let rectangle = match self.row.filter(|_| self.is_rectangle) {
             Some((_, columns)) => Some(self.rectangle(columns)?),
             None => None,
         };
-        Some(Copied { header: header?, body: body?, latch: *blocks.last()?, end: self.end, rectangle, blocks })
-    }
-
-    /// Makes sure that rows with as many columns as this value of the loop says are the loop, which begins at zero.
-    fn rectangle(&mut self, columns: NodeId) -> Option<Rectangle> {
-        let columns = self.value(columns)?;
-        if !self.check_divisor(columns, 1) {
-            return None;
-        }
-        let bound = self.nest.bound;
-        let rows = match multiple(self.graph, bound, columns) {
-            Some(Multiple::Constant(rows)) => self.constant(rows),
-            Some(Multiple::Node(rows)) if !self.defined.contains(rows.index()) => rows,
-            _ => {
-                let rows = self.add(self.checks, Level::Loop, Primitive::CheckedDivS, &[bound, columns]);
-                self.graph.nodes[rows.index()].exit = Some(self.exit);
-                rows
-            }
-        };
-        // The product is the bound if it does not wrap, and if the division has no remainder.
-        self.check_below(rows, SMALL)?;
-        let product = self.integer(Level::Loop, Primitive::WrappingMul, &[rows, columns]);
-        let left = self.integer(Level::Loop, Primitive::WrappingSub, &[bound, product]);
-        self.check_below(left, 1)?;
-        let mut steps = Nodes::new();
-        for (parameter, next) in self.graph.blocks[self.nest.header].parameters.clone().iter().zip(&self.nest.next) {
-            let by = addend(self.graph, *parameter, *next)?;
-            let is_one = self.graph.constant(by) == Some(1);
-            steps.push(if is_one {
-                columns
-            } else {
-                self.integer(Level::Loop, Primitive::WrappingMul, &[columns, by])
-            });
-        }
-        Some(Rectangle { rows, columns, column: self.column?, steps })
+        let row_end = self.row_end.filter(|_| self.has_parts);
+        Some(Copied { header: header?, body: body?, latch: *blocks.last()?, end: self.end, row_end, rectangle, blocks })
     }
 
     /// Makes sure that the loop runs for long enough, and that its numbers are small.
     fn check_bounds(&mut self) -> Option<()> {
         let (start, bound) = (self.nest.start[self.nest.induction], self.nest.bound);
-        self.check_below(start, if self.row.is_some() { 1 } else { SMALL })?;
+        self.check_below(start, if self.is_rectangle { 1 } else { SMALL })?;
         self.check_below(bound, SMALL)?;
         self.check(start, bound)?;
         let iterations = self.integer(Level::Loop, Primitive::WrappingSub, &[bound, start]);
@@ -251,9 +234,14 @@ impl<'a> Copier<'a> {
             self.units.insert(own, Unit { at_strip: self.counter, at_loop: Some(start) });
             // Starts have been checked.
             self.non_negative.extend([own, self.counter]);
-            if let Some((row, _)) = self.row {
-                let column = self.graph.parameter(into, Ty::Scalar(Scalar::I64));
-                self.levels.extend([(row, Level::Strip), (column, Level::Iteration)]);
+            if let Some((row, columns)) = self.row {
+                self.levels.insert(row, Level::Strip);
+                let column = if self.is_rectangle {
+                    self.graph.parameter(into, Ty::Scalar(Scalar::I64))
+                } else {
+                    self.column_of(row, columns, into)?
+                };
+                self.levels.insert(column, Level::Iteration);
                 self.non_negative.extend([row, column]);
                 self.column = Some(column);
                 self.in_rows.insert(own, row);
@@ -476,9 +464,12 @@ impl<'a> Copier<'a> {
             let (quotient, remainder) = self.both(dividend, divisor);
             return Some(if is_quotient { quotient } else { remainder });
         }
-        if let Some((_, columns)) = self.row {
-            let (quotient, remainder) = self.divide_rows(dividend, divisor, columns, into)?;
-            return Some(if is_quotient { quotient } else { remainder });
+        if let Some((_, columns)) = self.row.filter(|_| self.is_rectangle || self.in_rows.contains_key(&dividend)) {
+            match self.divide_rows(dividend, divisor, columns, into) {
+                Some((quotient, remainder)) => return Some(if is_quotient { quotient } else { remainder }),
+                None if self.is_rectangle => return None,
+                None => {}
+            }
         }
         let unit = *self.units.get(&dividend)?;
         if !self.check_dividend(dividend, unit) || !self.check_divisor(divisor, MIN_STRIP) {
@@ -491,49 +482,13 @@ impl<'a> Copier<'a> {
         let left = self.integer(Level::Strip, Primitive::WrappingSub, &[divisor, first]);
         let end = self.integer(Level::Strip, Primitive::WrappingAdd, &[self.counter, left]);
         self.end = self.integer(Level::Strip, Primitive::MinS, &[self.end, end]);
+        self.has_parts = true;
         let offset = self.integer(Level::Strip, Primitive::WrappingSub, &[first, self.counter]);
         let remainder = self.add(into, Level::Iteration, Primitive::WrappingAdd, &[self.own, offset]);
         self.units.insert(remainder, Unit { at_strip: first, at_loop: None });
         self.non_negative.insert(remainder);
         self.in_strip.insert((dividend, divisor), (quotient, remainder));
         Some(if is_quotient { quotient } else { remainder })
-    }
-
-    /// The quotient and the remainder of a number of rows of a rectangle and the column, and a multiple of the
-    /// `columns`. These are a number of rows, and another one with the column.
-    fn divide_rows(
-        &mut self,
-        dividend: NodeId,
-        divisor: NodeId,
-        columns: NodeId,
-        into: BlockIndex,
-    ) -> Option<(NodeId, NodeId)> {
-        if let Some(known) = self.in_strip.get(&(dividend, divisor)) {
-            return Some(*known);
-        }
-        let (rows, column, columns) = (*self.in_rows.get(&dividend)?, self.column?, self.value(columns)?);
-        if !self.check_divisor(columns, 1) {
-            return None;
-        }
-        let factor = match multiple(self.graph, divisor, columns)? {
-            Multiple::Constant(factor) => self.constant(factor),
-            Multiple::Node(factor) => factor,
-        };
-        let known = if self.graph.constant(factor) == Some(1) {
-            (rows, column)
-        } else {
-            if !self.check_divisor(factor, 1) {
-                return None;
-            }
-            let [quotient, rest] = [Primitive::CheckedDivS, Primitive::CheckedRemS]
-                .map(|primitive| self.trap(Kind::Primitive(primitive, Scalar::I64), &[rows, factor]));
-            let remainder = self.add(into, Level::Iteration, Primitive::WrappingMulAdd, &[rest, columns, column]);
-            self.in_rows.insert(remainder, rest);
-            self.non_negative.extend([quotient, rest, remainder]);
-            (quotient, remainder)
-        };
-        self.in_strip.insert((dividend, divisor), known);
-        Some(known)
     }
 
     /// Makes sure that a dividend that grows by one is not negative in any iteration. Whether that is possible.
