@@ -108,11 +108,18 @@ fn arm(format: &Format, hal: &Hal, operation: &Operation) -> TokenStream {
     let read = payload.map(|layout| read(format, layout));
     let is_submission = POINTS.iter().all(|point| method.args.iter().any(|arg| arg.name == *point));
     let before = match object.name.as_str() {
-        _ if is_submission => quote!(run.before_submission(&parts.wait)?;),
+        _ if is_submission => quote!(run.before_submission(step)?;),
         "command_buffer" => quote!(run.before_command(step)?;),
         _ => TokenStream::new(),
     };
     let values = method.args.iter().map(|arg| {
+        // The plan has them.
+        if is_submission && arg.name == "wait" {
+            return quote!(&run.waits(step)?);
+        }
+        if is_submission && arg.name == "signal" {
+            return quote!(&run.signals(step)?);
+        }
         let paths = arguments.iter().find(|(name, _)| *name == arg.name).map_or(&[][..], |(_, paths)| paths);
         argument(format, hal, (operation, arg), payload, paths)
     });
@@ -121,7 +128,7 @@ fn arm(format: &Format, hal: &Hal, operation: &Operation) -> TokenStream {
         let keep = format_ident!("made_{object}");
         quote!(run.#keep(step, made)?;)
     });
-    let submitted = is_submission.then(|| quote!(run.submitted(&parts.wait, &parts.signal)?;));
+    let submitted = is_submission.then(|| quote!(run.submitted(step)?;));
     let result = made.is_some().then(|| quote!(let made =));
     quote! {
         #read

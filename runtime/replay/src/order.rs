@@ -13,7 +13,7 @@ use crate::generated::executor::references;
 use crate::generated::format::ObjectType;
 use crate::operation::Operation;
 use crate::plan::{Plan, Step};
-use crate::timelines::{Point, Timelines};
+use crate::timelines::Timelines;
 
 impl Plan {
     /// The indices of all steps in such an order, which is that of the capture as far as possible.
@@ -95,9 +95,8 @@ impl Order<'_> {
     fn does(&mut self, index: usize) -> Result<Done> {
         let plan = self.plan;
         let Some(step) = plan.steps.get(index) else { return Ok(Done::Yes) };
-        let points = plan.points_of(step, &mut self.timelines)?;
-        let waits = |waits: &[Point]| self.timelines.missing(waits.iter().copied()).is_some();
-        if points.as_ref().is_some_and(|(wait, _)| waits(wait)) || uses(plan, step, &self.missing)? {
+        let (waits, signals) = plan.points_of(step, &mut self.timelines)?;
+        if self.timelines.missing(waits).is_some() || uses(plan, step, &self.missing)? {
             self.missing.extend(step.made());
             if is_command(step) {
                 self.missing.insert(step.object);
@@ -105,8 +104,10 @@ impl Order<'_> {
             return Ok(Done::No);
         }
         self.done.push(index);
-        let Some((_, signals)) = points.filter(|(_, signals)| !signals.is_empty()) else { return Ok(Done::Yes) };
-        self.timelines.promise(&signals);
+        if signals.is_empty() {
+            return Ok(Done::Yes);
+        }
+        self.timelines.promise(signals);
         Ok(Done::Signals)
     }
 }

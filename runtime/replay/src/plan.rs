@@ -77,6 +77,9 @@ pub(crate) struct Step {
     pub(crate) related: u64,
     /// Its payload among the bytes of the plan.
     pub(crate) payload: Range<usize>,
+    /// Among the points of the plan, those that a submission waits for; those that it signals follow.
+    points: Range<u32>,
+    signals: u32,
 }
 
 impl Step {
@@ -112,6 +115,8 @@ pub struct Plan {
     file: String,
     pub(crate) bytes: Arc<Vec<u8>>,
     pub(crate) steps: Vec<Step>,
+    /// What submissions wait for and signal, so that no replay reads it from payloads.
+    points: Vec<Point>,
     pub(crate) objects: ObjectTable,
     /// Places in tables of objects.
     pub(crate) places: usize,
@@ -134,9 +139,10 @@ impl Plan {
     /// and OUT_OF_RANGE for objects and ranges that are not there; UNIMPLEMENTED for records that cannot be replayed;
     /// RESOURCE_EXHAUSTED if the capture is larger than the budget.
     pub fn read(reader: &mut Reader, memory: Option<&MemoryBudget>) -> Result<Plan> {
-        // A step takes no more than the header of its record.
+        // A step takes no more than the header of its record, and a point no more than twice its bytes in a payload.
         const { assert!(size_of::<Step>() <= crate::generated::payloads::RecordHeader::SIZE) };
-        let charge = Charge::new(memory, reader.end().saturating_mul(2), "capture")?;
+        const { assert!(size_of::<Point>() <= 2 * Timepoint::SIZE) };
+        let charge = Charge::new(memory, reader.end().saturating_mul(3), "capture")?;
         let mut planner = Planner::default();
         reader.rewind();
         while let Some(record) = reader.next_record().map_err(|error| error.status())? {
@@ -160,9 +166,21 @@ impl Plan {
         let objects = ObjectTable::new(known.into_iter().map(|(id, known)| (id, known.place)).collect());
         let file = reader.source().name().to_string();
         let bytes = Arc::new(bytes);
-        let (executables, hopeless) = (Mutex::default(), None);
-        let mut plan =
-            Plan { file, bytes, steps, objects, places, devices, endings, executables, hopeless, _charge: charge };
+        let (points, executables, hopeless) = (Vec::new(), Mutex::default(), None);
+        let mut plan = Plan {
+            file,
+            bytes,
+            steps,
+            points,
+            objects,
+            places,
+            devices,
+            endings,
+            executables,
+            hopeless,
+            _charge: charge,
+        };
+        plan.resolve_points()?;
         plan.hopeless = plan.check_waits().err();
         Ok(plan)
     }
@@ -186,12 +204,11 @@ impl Plan {
     pub fn blocks_serial_replay(&self) -> Result<Option<u64>> {
         let mut timelines = Timelines::new(self.places);
         for (index, step) in self.steps.iter().enumerate() {
-            if let Some((waits, signals)) = self.points_of(step, &mut timelines)? {
-                if timelines.missing(waits.iter().copied()).is_some() {
-                    return Ok(Some(step.ordinal));
-                }
-                timelines.submit(index, &waits, &signals);
+            let (waits, signals) = self.points_of(step, &mut timelines)?;
+            if timelines.missing(waits).is_some() {
+                return Ok(Some(step.ordinal));
             }
+            timelines.submit(index, waits, signals);
         }
         Ok(None)
     }
@@ -200,9 +217,8 @@ impl Plan {
     fn check_waits(&self) -> Result<()> {
         let mut timelines = Timelines::new(self.places);
         for (index, step) in self.steps.iter().enumerate() {
-            if let Some((waits, signals)) = self.points_of(step, &mut timelines)? {
-                timelines.submit(index, &waits, &signals);
-            }
+            let (waits, signals) = self.points_of(step, &mut timelines)?;
+            timelines.submit(index, waits, signals);
         }
         let Some((step, point)) = timelines.first_blocked() else { return Ok(()) };
         let Point { semaphore, value, .. } = point;
@@ -211,23 +227,55 @@ impl Plan {
         Err(self.steps.get(step).map_or(status.clone(), |step| self.context(step, status)))
     }
 
-    /// The points of a submission.
-    pub(crate) fn points_of(&self, step: &Step, timelines: &mut Timelines) -> Result<Option<(Vec<Point>, Vec<Point>)>> {
-        let payload = self.payload(step);
-        if step.code == operation::DEVICE_CREATE_SEMAPHORE {
-            let semaphore = SemaphoreObject::read(whole("semaphore_object", payload)?);
-            timelines.begin(self.objects.place(step.related).unwrap_or(usize::MAX), semaphore.initial_value);
+    /// Reads the points of all submissions.
+    fn resolve_points(&mut self) -> Result<()> {
+        let (mut resolved, mut places) = (Vec::new(), Vec::with_capacity(self.steps.len()));
+        for step in &self.steps {
+            let first = resolved.len() as u32;
+            if let Some((waits, signals)) = points(step.payload_type, self.payload(step))?
+                && is_submission(step.code)
+            {
+                resolved.extend(waits.iter().map(|point| self.point(point)));
+                let middle = resolved.len() as u32;
+                resolved.extend(signals.iter().map(|point| self.point(point)));
+                places.push((first..middle, resolved.len() as u32 - middle));
+            } else {
+                places.push((first..first, 0));
+            }
         }
-        let found = points(step.payload_type, payload)?.filter(|_| is_submission(step.code));
-        Ok(found.map(|(waits, signals)| (self.listed(&waits), self.listed(&signals))))
+        if u32::try_from(resolved.len()).is_err() {
+            let message = format!("the submissions of a capture have {} points: expected fewer", resolved.len());
+            return Err(Status::new(StatusCode::ResourceExhausted, message));
+        }
+        for (step, (points, signals)) in self.steps.iter_mut().zip(places) {
+            (step.points, step.signals) = (points, signals);
+        }
+        self.points = resolved;
+        Ok(())
     }
 
-    fn listed(&self, points: &Elements<'_, Timepoint>) -> Vec<Point> {
-        points.iter().map(|point| self.point(point)).collect()
+    /// What a submission waits for.
+    pub(crate) fn waits(&self, step: &Step) -> &[Point] {
+        self.points.get(step.points.start as usize..step.points.end as usize).unwrap_or_default()
+    }
+
+    /// What a submission signals.
+    pub(crate) fn signals(&self, step: &Step) -> &[Point] {
+        let (first, count) = (step.points.end as usize, step.signals as usize);
+        self.points.get(first..first + count).unwrap_or_default()
+    }
+
+    /// What a step waits for and signals, if it is a submission; the timelines that it makes begin.
+    pub(crate) fn points_of(&self, step: &Step, timelines: &mut Timelines) -> Result<(&[Point], &[Point])> {
+        if step.code == operation::DEVICE_CREATE_SEMAPHORE {
+            let semaphore = SemaphoreObject::read(whole("semaphore_object", self.payload(step))?);
+            timelines.begin(self.objects.place(step.related).unwrap_or(usize::MAX), semaphore.initial_value);
+        }
+        Ok((self.waits(step), self.signals(step)))
     }
 
     /// A point with the place of its semaphore.
-    pub(crate) fn point(&self, point: Timepoint) -> Point {
+    fn point(&self, point: Timepoint) -> Point {
         let Timepoint { semaphore_id: semaphore, value } = point;
         // The plan was made with semaphores that are there.
         Point { semaphore, place: self.objects.place(semaphore).unwrap_or(usize::MAX), value }
@@ -376,6 +424,8 @@ impl Planner {
             object: header.object_id,
             related: header.related_object_id,
             payload: start..self.bytes.len(),
+            points: 0..0,
+            signals: 0,
         });
         Ok(())
     }

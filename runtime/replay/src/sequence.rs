@@ -131,16 +131,15 @@ impl Sequence {
             if !kept.get(*index).copied().unwrap_or(false) {
                 continue;
             }
-            if let Some((waits, signals)) = plan.points_of(step, &mut timelines)? {
-                let missing: Vec<Point> =
-                    waits.iter().copied().filter(|point| timelines.missing([*point]).is_some()).collect();
-                if !missing.is_empty() {
-                    timelines.promise(&missing);
-                    let point = |point: &Point| Timepoint { semaphore_id: point.semaphore, value: point.value };
-                    items.push(Item::Barrier { device: step.object, signals: missing.iter().map(point).collect() });
-                }
-                timelines.promise(&signals);
+            let (waits, signals) = plan.points_of(step, &mut timelines)?;
+            let missing: Vec<Point> =
+                waits.iter().copied().filter(|point| timelines.missing(&[*point]).is_some()).collect();
+            if !missing.is_empty() {
+                timelines.promise(&missing);
+                let point = |point: &Point| Timepoint { semaphore_id: point.semaphore, value: point.value };
+                items.push(Item::Barrier { device: step.object, signals: missing.iter().map(point).collect() });
             }
+            timelines.promise(signals);
             add(&mut items, record);
         }
         for lone in (reached..self.records.len()).filter(is_lone).filter(|lone| others(*lone)) {

@@ -420,9 +420,9 @@ impl<'a> Stepper<'a> {
         let Some(step) = plan.steps.get(step) else { return Ok(()) };
         let parts = DeviceQueueExecuteParts::read(plan.payload(step)).map_err(damaged)?;
         let affinity = QueueAffinity::from_number(parts.head.queue_affinity)?;
-        let (wait, signal) = (self.run.timepoint_list(&parts.wait)?, self.run.timepoint_list(&parts.signal)?);
+        let (wait, signal) = (self.run.waits(step)?, self.run.signals(step)?);
         self.run.device(step.object)?.queue_barrier(affinity, &wait, &signal, ExecuteFlags::empty())?;
-        self.run.submitted(&parts.wait, &parts.signal)
+        self.run.submitted(step)
     }
 
     /// Reads bytes of a buffer.

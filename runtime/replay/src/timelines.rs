@@ -47,21 +47,21 @@ impl Timelines {
     }
 
     /// The first of these points that nothing has promised.
-    pub(crate) fn missing(&self, waits: impl IntoIterator<Item = Point>) -> Option<Point> {
-        waits.into_iter().find(|point| !self.promised(point))
+    pub(crate) fn missing(&self, waits: &[Point]) -> Option<Point> {
+        waits.iter().copied().find(|point| !self.promised(point))
     }
 
     /// A submission. Returns the signals of all that can end now: its own, and those of others that waited for them.
     /// None if it cannot end yet.
     pub(crate) fn submit(&mut self, step: usize, waits: &[Point], signals: &[Point]) -> Vec<Vec<Point>> {
-        if self.missing(waits.iter().copied()).is_some() {
+        if self.missing(waits).is_some() {
             self.blocked.push(Blocked { step, waits: waits.to_vec(), signals: signals.to_vec() });
             return Vec::new();
         }
         let mut ending = vec![signals.to_vec()];
         self.promise(signals);
         while !self.blocked.is_empty() {
-            let ready = self.blocked.iter().position(|other| self.missing(other.waits.iter().copied()).is_none());
+            let ready = self.blocked.iter().position(|other| self.missing(&other.waits).is_none());
             let Some(ready) = ready else { break };
             let Blocked { signals, .. } = self.blocked.remove(ready);
             self.promise(&signals);
@@ -87,7 +87,7 @@ impl Timelines {
     /// The first submission that waits, with a point that nothing signals.
     pub(crate) fn first_blocked(&self) -> Option<(usize, Point)> {
         let first = self.blocked.iter().min_by_key(|blocked| blocked.step)?;
-        Some((first.step, self.missing(first.waits.iter().copied())?))
+        Some((first.step, self.missing(&first.waits)?))
     }
 }
 
@@ -111,6 +111,6 @@ mod tests {
         let ending = timelines.submit(3, &[], &[point(1, 1)]);
         assert_eq!(ending, [vec![point(1, 1)], vec![point(1, 2)], vec![point(1, 3)]]);
         assert!(!timelines.is_blocked());
-        assert_eq!(timelines.missing([point(9, 1)]), Some(point(9, 1)));
+        assert_eq!(timelines.missing(&[point(9, 1)]), Some(point(9, 1)));
     }
 }

@@ -29,10 +29,10 @@ impl Run<'_> {
 
     pub(crate) fn device_queue_read(&mut self, step: &Step, parts: &DeviceQueueReadParts<'_>) -> Result<()> {
         let head = &parts.head;
-        self.before_submission(&parts.wait)?;
+        self.before_submission(step)?;
         let device = self.device(step.object)?;
         let affinity = QueueAffinity::from_number(head.queue_affinity)?;
-        let (wait, signal) = (&self.timepoint_list(&parts.wait)?, &self.timepoint_list(&parts.signal)?);
+        let (wait, signal) = (&self.waits(step)?, &self.signals(step)?);
         let target = &head.target_ref;
         let buffer = self.buffer(target.buffer_id)?;
         let flags = ReadFlags::from_number(head.flags)?;
@@ -48,15 +48,15 @@ impl Run<'_> {
             }
             device.queue_update(affinity, wait, signal, data, buffer, target.offset, UpdateFlags::empty())?;
         }
-        self.submitted(&parts.wait, &parts.signal)
+        self.submitted(step)
     }
 
     pub(crate) fn device_queue_execute(&mut self, step: &Step, parts: &DeviceQueueExecuteParts<'_>) -> Result<()> {
         let head = &parts.head;
-        self.before_submission(&parts.wait)?;
+        self.before_submission(step)?;
         let device = self.device(step.object)?;
         let affinity = QueueAffinity::from_number(head.queue_affinity)?;
-        let (wait, signal) = (&self.timepoint_list(&parts.wait)?, &self.timepoint_list(&parts.signal)?);
+        let (wait, signal) = (&self.waits(step)?, &self.signals(step)?);
         let flags = ExecuteFlags::from_number(head.flags)?;
         if head.command_buffer_id != 0 {
             let commands = self.command_buffer(head.command_buffer_id)?;
@@ -67,7 +67,7 @@ impl Run<'_> {
         } else {
             return Err(Status::new(StatusCode::DataLoss, "there are bindings for no command buffer"));
         }
-        self.submitted(&parts.wait, &parts.signal)
+        self.submitted(step)
     }
 
     pub(crate) fn allocator_import_buffer(

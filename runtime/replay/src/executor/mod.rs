@@ -13,7 +13,6 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 use vireo_core::limits::scope;
-use vireo_core::record_file::Elements;
 use vireo_core::status::{Result, Status, StatusCode};
 use vireo_hal::{
     Allocator, Buffer, CommandBuffer, CommandBufferMode, Device, Event, Executable, ExecutableCache,
@@ -22,7 +21,7 @@ use vireo_hal::{
 
 use crate::generated::executor::call;
 use crate::generated::operations::operation;
-use crate::generated::payloads::{self, BufferRange, ReplayScopeParts};
+use crate::generated::payloads::{BufferRange, ReplayScopeParts};
 use crate::options::ReplayOptions;
 use crate::plan::{Plan, Step, damaged, whole};
 use crate::timelines::{Point, Timelines};
@@ -204,7 +203,6 @@ objects! {
     command_buffer: CommandBuffer(CommandBuffer) "command buffer",
     executable_cache: ExecutableCache(ExecutableCache) "executable cache",
     executable: Executable(Executable) "executable",
-    semaphore: Semaphore(Semaphore) "semaphore",
     file: File(File) "file",
     event: Event(Event) "event",
 }
@@ -310,20 +308,29 @@ impl Run<'_> {
             return Ok(());
         }
         let deadline = Instant::now().checked_add(self.options.longest_wait);
-        for point in std::mem::take(&mut self.frontier).into_iter().flatten() {
-            self.semaphore(point.semaphore)?.wait(point.value, deadline)?;
+        // Its memory is used again.
+        let mut frontier = std::mem::take(&mut self.frontier);
+        for point in frontier.drain(..).flatten() {
+            self.semaphore_of(&point)?.wait(point.value, deadline)?;
         }
+        self.frontier = frontier;
         Ok(())
     }
 
+    /// The semaphore of a point.
+    pub(crate) fn semaphore_of(&self, point: &Point) -> Result<&Arc<dyn Semaphore>> {
+        match self.objects.get(point.place) {
+            Some(Object::Semaphore(semaphore)) => Ok(semaphore),
+            _ => Err(not_there("semaphore", point.semaphore)),
+        }
+    }
+
     /// Called before a submission: those before it have ended, or it waits for them.
-    pub(crate) fn before_submission(&mut self, waits: &Elements<'_, payloads::Timepoint>) -> Result<()> {
-        let is_waited_for = |points: &SmallVec<[Point; 2]>| {
-            let reaches = |wait: payloads::Timepoint, point: &Point| {
-                wait.semaphore_id == point.semaphore && wait.value >= point.value
-            };
-            points.iter().any(|point| waits.iter().any(|wait| reaches(wait, point)))
-        };
+    pub(crate) fn before_submission(&mut self, step: &Step) -> Result<()> {
+        let waits = self.plan.waits(step);
+        let reaches = |wait: &Point, point: &Point| wait.place == point.place && wait.value >= point.value;
+        let is_waited_for =
+            |points: &SmallVec<[Point; 2]>| points.iter().any(|point| waits.iter().any(|wait| reaches(wait, point)));
         if self.frontier.iter().all(is_waited_for) {
             return Ok(());
         }
@@ -331,12 +338,10 @@ impl Run<'_> {
     }
 
     /// Called after a submission.
-    pub(crate) fn submitted(
-        &mut self,
-        waits: &Elements<'_, payloads::Timepoint>,
-        signals: &Elements<'_, payloads::Timepoint>,
-    ) -> Result<()> {
-        let missing = self.timelines.missing(waits.iter().map(|point| self.plan.point(point)));
+    pub(crate) fn submitted(&mut self, step: &Step) -> Result<()> {
+        let plan = self.plan;
+        let (waits, signals) = (plan.waits(step), plan.signals(step));
+        let missing = self.timelines.missing(waits);
         if let Some(Point { semaphore, value, .. }) = missing.filter(|_| self.serial) {
             let message =
                 format!("it waits for value {value} of semaphore {semaphore}, which nothing before it signals");
@@ -346,15 +351,13 @@ impl Run<'_> {
             // It waits for all of them, or they have ended.
             self.frontier.clear();
         }
-        let signals: SmallVec<[Point; 2]> = signals.iter().map(|point| self.plan.point(point)).collect();
         if missing.is_none() && !self.timelines.is_blocked() {
-            self.timelines.promise(&signals);
+            self.timelines.promise(signals);
             if !signals.is_empty() {
-                self.frontier.push(signals);
+                self.frontier.push(SmallVec::from_slice(signals));
             }
         } else {
-            let waits: SmallVec<[Point; 4]> = waits.iter().map(|point| self.plan.point(point)).collect();
-            for ending in self.timelines.submit(self.index, &waits, &signals) {
+            for ending in self.timelines.submit(self.index, waits, signals) {
                 if !ending.is_empty() {
                     self.frontier.push(SmallVec::from_vec(ending));
                 }
@@ -380,6 +383,7 @@ impl Run<'_> {
         }
     }
 
+    #[inline]
     fn object(&self, id: u64) -> Option<&Object> {
         self.objects.get(self.plan.objects.place(id)?)
     }

@@ -12,6 +12,8 @@ use vireo_hal::{
 
 use super::{Object, Run, not_there};
 use crate::generated::payloads;
+use crate::plan::Step;
+use crate::timelines::Point;
 
 /// Lists of arguments are short.
 type List<T> = SmallVec<[T; 4]>;
@@ -55,11 +57,22 @@ pub(crate) fn buffer_params(
 }
 
 impl Run<'_> {
-    pub(crate) fn timepoint_list(&self, points: &Elements<'_, payloads::Timepoint>) -> Result<List<Timepoint>> {
-        let points = points
-            .iter()
-            .map(|point| Ok(Timepoint { semaphore: self.semaphore(point.semaphore_id)?.clone(), value: point.value }));
-        points.collect()
+    /// What a submission waits for.
+    pub(crate) fn waits(&self, step: &Step) -> Result<List<Timepoint>> {
+        self.timepoints(self.plan.waits(step))
+    }
+
+    /// What a submission signals.
+    pub(crate) fn signals(&self, step: &Step) -> Result<List<Timepoint>> {
+        self.timepoints(self.plan.signals(step))
+    }
+
+    fn timepoints(&self, points: &[Point]) -> Result<List<Timepoint>> {
+        let mut list = List::with_capacity(points.len());
+        for point in points {
+            list.push(Timepoint { semaphore: self.semaphore_of(point)?.clone(), value: point.value });
+        }
+        Ok(list)
     }
 
     fn named(&self, id: u64) -> Result<Option<Arc<dyn Buffer>>> {
@@ -79,10 +92,11 @@ impl Run<'_> {
         &self,
         ranges: &Elements<'_, payloads::BufferRef>,
     ) -> Result<List<BufferBinding>> {
-        let bindings = ranges.iter().map(|range| {
-            Ok(BufferBinding { buffer: self.named(range.buffer_id)?, offset: range.offset, length: range.length })
-        });
-        bindings.collect()
+        let mut bindings = List::with_capacity(ranges.len());
+        for payloads::BufferRef { buffer_id, offset, length, .. } in ranges.iter() {
+            bindings.push(BufferBinding { buffer: self.named(buffer_id)?, offset, length });
+        }
+        Ok(bindings)
     }
 
     pub(crate) fn memory_barrier_list(
