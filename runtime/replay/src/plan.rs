@@ -115,7 +115,7 @@ pub struct Plan {
     file: String,
     pub(crate) bytes: Arc<Vec<u8>>,
     pub(crate) steps: Vec<Step>,
-    /// What submissions wait for and signal, so that no replay reads it from payloads.
+    /// The points of submissions, so that no replay reads them from payloads.
     points: Vec<Point>,
     pub(crate) objects: ObjectTable,
     /// Places in tables of objects.
@@ -254,18 +254,18 @@ impl Plan {
         Ok(())
     }
 
-    /// What a submission waits for.
+    /// The points that a submission waits for.
     pub(crate) fn waits(&self, step: &Step) -> &[Point] {
         self.points.get(step.points.start as usize..step.points.end as usize).unwrap_or_default()
     }
 
-    /// What a submission signals.
+    /// The points that a submission signals.
     pub(crate) fn signals(&self, step: &Step) -> &[Point] {
         let (first, count) = (step.points.end as usize, step.signals as usize);
         self.points.get(first..first + count).unwrap_or_default()
     }
 
-    /// What a step waits for and signals, if it is a submission; the timelines that it makes begin.
+    /// The points that a step waits for and signals, if it is a submission; the timelines that it makes begin.
     pub(crate) fn points_of(&self, step: &Step, timelines: &mut Timelines) -> Result<(&[Point], &[Point])> {
         if step.code == operation::DEVICE_CREATE_SEMAPHORE {
             let semaphore = SemaphoreObject::read(whole("semaphore_object", self.payload(step))?);

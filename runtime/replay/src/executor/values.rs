@@ -57,12 +57,12 @@ pub(crate) fn buffer_params(
 }
 
 impl Run<'_> {
-    /// What a submission waits for.
+    /// The points that a submission waits for.
     pub(crate) fn waits(&self, step: &Step) -> Result<List<Timepoint>> {
         self.timepoints(self.plan.waits(step))
     }
 
-    /// What a submission signals.
+    /// The points that a submission signals.
     pub(crate) fn signals(&self, step: &Step) -> Result<List<Timepoint>> {
         self.timepoints(self.plan.signals(step))
     }
