@@ -27,6 +27,14 @@ struct Call {
     numbers: [i64; 7],
 }
 
+impl Call {
+    /// Whether a store to one buffer changes what is loaded from another, or from the same at other places.
+    fn shares_memory(&self) -> bool {
+        let [c, a, b] = self.buffers;
+        c == a || c == b || a == b || self.buffers.contains(&3)
+    }
+}
+
 fn call(random: &mut Random, divisors: &mut Random) -> Call {
     let counts = [0, 1, 3, 7, 8, 9, 15, 16, 17, 31, 33, 40, 64, 70];
     let mut number = || counts[random.below(counts.len() as u64) as usize];
@@ -66,6 +74,9 @@ pub fn view(of: &Obj<Buffer>, offset: usize, is_mutable: bool) -> Obj<Buffer> {
     Obj::new(view)
 }
 
+/// The words of each NaN of 64 bits in outcomes.
+const WIDE_NAN: [u32; 2] = [0, 0x7FF8_0000];
+
 /// The outcome of a call within this fuel: the values by their bits, except that NaNs are alike, the fuel that it used,
 /// and memory likewise.
 fn outcome(function: &Function, call: Call, fuel: u64, dispatch: DispatchMode) -> (String, Vec<u32>) {
@@ -78,18 +89,16 @@ fn outcome(function: &Function, call: Call, fuel: u64, dispatch: DispatchMode) -
     let result = result.map(|values| format!("{values:?}")).unwrap_or_else(|status| status.to_string());
     let result = format!("{result} with {} steps", fuel.used());
     let words = buffers[..3].iter().flat_map(|buffer| {
-        let mut words: Vec<u32> = buffer
-            .to_vec()
-            .chunks_exact(4)
-            .map(|word| {
-                let bits = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
-                if f32::from_bits(bits).is_nan() { f32::NAN.to_bits() } else { bits }
-            })
-            .collect();
-        // Wherever an `f64` may be.
-        for at in 1..words.len() {
-            if f64::from_bits(u64::from(words[at]) << 32 | u64::from(words[at - 1])).is_nan() {
-                (words[at - 1], words[at]) = (0, 0x7FF8_0000);
+        let raw = buffer.to_vec();
+        let raw: Vec<u32> = raw.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+        let mut words = raw.clone();
+        for word in words.iter_mut().filter(|word| f32::from_bits(**word).is_nan()) {
+            *word = f32::NAN.to_bits();
+        }
+        // Wherever an `f64` may be. One whose upper half is a NaN of 32 bits need not be one.
+        for (at, pair) in raw.windows(2).enumerate() {
+            if f64::from_bits(u64::from(pair[1]) << 32 | u64::from(pair[0])).is_nan() {
+                words[at..at + 2].copy_from_slice(&WIDE_NAN);
             }
         }
         words
@@ -103,7 +112,7 @@ fn run(write: fn(&mut Random, &mut Random) -> String, first: u64, count: u64) {
     if !has_lanes(16) {
         skipped(Need::Processor("avx512dq"), "there are no vectors of sixteen lanes");
     }
-    let (widths, mut returned) = ([8, 16], 0);
+    let (widths, mut returned, mut left_out) = ([8, 16], 0, 0);
     for number in first..first + count {
         let mut random = Random(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let mut divisors = Random(number.wrapping_mul(0xD134_2543_DE82_EF95) | 1);
@@ -122,16 +131,28 @@ fn run(write: fn(&mut Random, &mut Random) -> String, first: u64, count: u64) {
             // Some run out of it in the middle of a loop.
             let fuel = [u64::MAX, u64::MAX, random.below(100), random.below(10_000)][random.below(4) as usize];
             let expected = outcome(&interpreted.function("f").expect("it is exported"), call, fuel, DispatchMode::Loop);
+            returned += u64::from(expected.0.starts_with('['));
+            // Half of a NaN of 64 bits may be a number for a load of something else, or from another place, and no tier
+            // promises the bits of a NaN.
+            if text.contains("f64") && call.shares_memory() && has_wide_nan(&expected.1) {
+                left_out += 1;
+                continue;
+            }
             for (lanes, context) in &compiled {
                 let function = context.function("f").expect("it is exported");
                 let actual = outcome(&function, call, fuel, DispatchMode::Compiled);
                 let what = format!("program {number} with {lanes} lanes, {fuel} steps and {call:?}");
                 compare(&expected, &actual, &what, &text);
             }
-            returned += u64::from(expected.0.starts_with('['));
         }
     }
+    assert!(left_out * 4 <= count * 8, "{left_out} calls of {count} programs have numbers that no tier promises");
     assert!(count < 10 || returned > count, "only {returned} calls returned");
+}
+
+/// Whether memory has a NaN as [`outcome`] writes those of 64 bits.
+fn has_wide_nan(words: &[u32]) -> bool {
+    words.windows(2).any(|pair| pair == WIDE_NAN)
 }
 
 /// Fails if a call of `what` with this text did not end as expected.
